@@ -1,0 +1,1 @@
+"""Personalised and heterogeneity-aware federated learning on TensorFlow Federated."""

@@ -1,0 +1,52 @@
+"""Which examples make up each batch of a client's local training."""
+
+import tensorflow as tf
+
+
+def num_steps(
+    num_examples: tf.Tensor,
+    batch_size: int,
+    *,
+    epochs: int | None,
+    steps: int | None,
+    at_most_one_pass: bool,
+) -> tf.Tensor:
+    """Returns int32 [], how many steps a client with `num_examples` takes; none without examples."""
+    a_pass = -(-num_examples // batch_size)
+    if steps is None:
+        return a_pass * (1 if epochs is None else epochs)
+    return tf.minimum(steps, a_pass) if at_most_one_pass else tf.where(a_pass > 0, steps, 0)
+
+
+def plan(
+    num_examples: tf.Tensor, batch_size: int, steps: tf.Tensor, seed: tf.Tensor, *, shuffle: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Lays out all batches of a client before the first one is taken.
+
+    Every pass visits each example once, in an order of its own. The last batch
+    of a pass is short where the batch size does not divide the examples; it is
+    filled up with examples of weight 0 so that all batches have one shape.
+
+    Args:
+      num_examples: int32 [].
+      batch_size: Examples a batch.
+      steps: int32 [], how many batches are needed.
+      seed: int32 [2].
+      shuffle: Whether passes are shuffled, or keep the order of the examples.
+
+    Returns:
+      Indices int32 [steps, batch_size] and weights float32 [steps, batch_size].
+    """
+    a_pass = -(-num_examples // batch_size)
+    passes = tf.math.floordiv(steps + a_pass - 1, tf.maximum(a_pass, 1))
+    padding = a_pass * batch_size - num_examples
+    if shuffle:
+        keys = tf.random.stateless_uniform([passes, num_examples], seed)
+        order = tf.argsort(keys, axis=-1)
+    else:
+        order = tf.tile(tf.range(num_examples)[tf.newaxis], [passes, 1])
+    filling = [[0, 0], [0, padding]]
+    indices = tf.pad(order, filling, constant_values=0)
+    weights = tf.pad(tf.ones([passes, num_examples]), filling)
+    shape = [passes * a_pass, batch_size]
+    return tf.reshape(indices, shape)[:steps], tf.reshape(weights, shape)[:steps]

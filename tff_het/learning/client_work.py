@@ -1,0 +1,266 @@
+"""What one client does in a round: its slot in the composer, and local SGD."""
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het.learning import batching
+from tff_het.learning.augmentation import Augmentation
+from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Model, Variables, Weights
+
+
+class Download(NamedTuple):
+    """What a client receives.
+
+    Attributes:
+      weights: The model's global variables.
+      round: int32 [], the server's round, counted from 0.
+    """
+
+    weights: Weights
+    round: Any
+
+
+class ClientState(NamedTuple):
+    """What stays at a client from one round to the next; none of it travels.
+
+    Attributes:
+      model: The model's local variables.
+      work: Whatever else the client work keeps (an auxiliary network, a pool).
+      rounds: int32 [], how often the client has trained; 0 means never.
+    """
+
+    model: Weights
+    work: Any
+    rounds: Any
+
+
+class Mean(NamedTuple):
+    """A metric that is averaged over all clients' contributions: total / count."""
+
+    total: Any
+    count: Any
+
+
+class ClientResult(NamedTuple):
+    """What a client sends (`update`, `weight`, `metrics`) and keeps (`state`).
+
+    Attributes:
+      update: Structure of float tensors; for most methods the change of the
+        global variables, as `Weights`.
+      weight: float32 [], its weight where the aggregator takes a weighted mean.
+      metrics: By name: a `Mean`, or a scalar to be summed.
+      state: The `ClientState` after training (`rounds` is counted by the composer).
+    """
+
+    update: Any
+    weight: Any
+    metrics: Any
+    state: ClientState
+
+
+class ClientWork(NamedTuple):
+    """A slot of the composer.
+
+    Attributes:
+      train: (download, examples, client, seed, state) -> `ClientResult`, in
+        TensorFlow, without variables. `client` is a `ClientContext`, `seed`
+        int32 [2] that differs for each client and round.
+      initial_work: seed -> the first value of `ClientState.work`.
+      uses_round: Whether `download.round` has to be sent; it is 0 otherwise.
+    """
+
+    train: Callable[[Download, Any, ClientContext, tf.Tensor, ClientState], ClientResult]
+    initial_work: Callable[[int], Any] = lambda seed: ()
+    uses_round: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalTraining:
+    """Settings of local SGD.
+
+    Attributes:
+      optimizer: Any of `tff.learning.optimizers`; its state starts afresh in
+        every round.
+      batch_size: Examples a step; the last batch of a pass may be short.
+      epochs: Passes over the client's examples. Exactly one of `epochs` and
+        `steps` is given.
+      steps: Number of steps, over as many passes as that takes.
+      at_most_one_pass: With `steps`: stop at the end of the first pass.
+      shuffle: Whether each pass has an order of its own.
+      augment: Function of (x, seed) for each batch, such as `crop_and_flip()`.
+      weight_decay: Added to the gradient as `weight_decay * w` (coupled L2).
+      clip_norm: Gradients are scaled down to this global norm.
+      learning_rate: Schedule: round (int32 [], from 0) -> the learning rate of
+        that round, instead of the optimizer's own.
+    """
+
+    optimizer: Any
+    batch_size: int
+    epochs: int | None = None
+    steps: int | None = None
+    at_most_one_pass: bool = False
+    shuffle: bool = True
+    augment: Augmentation | None = None
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    learning_rate: Callable[[tf.Tensor], tf.Tensor] | None = None
+
+    def __post_init__(self):
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError(
+                "Give the length of local training as either epochs or steps; found "
+                f"epochs={self.epochs}, steps={self.steps}."
+            )
+        for name in ("batch_size", "epochs", "steps", "clip_norm"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be positive, found {value}.")
+        if self.at_most_one_pass and self.steps is None:
+            raise ValueError("at_most_one_pass limits `steps`, which is not given.")
+        if self.weight_decay < 0:
+            raise ValueError(f"weight_decay must not be negative, found {self.weight_decay}.")
+        if not isinstance(self.optimizer, tff.learning.optimizers.Optimizer):
+            raise TypeError(
+                "optimizer must come from tff.learning.optimizers (Keras optimizers hold variables "
+                f"and cannot run inside a client's work), found {type(self.optimizer).__name__}."
+            )
+
+
+def local_sgd(model: Model, training: LocalTraining) -> ClientWork:
+    """Local SGD on all trainable variables; sends the change of the global ones.
+
+    Local variables continue from the client's state; the update is weighted by
+    the number of the client's examples (McMahan et al. 2017, Algorithm 1).
+    """
+
+    def train(
+        download: Download,
+        examples: Any,
+        client: ClientContext,
+        seed: tf.Tensor,
+        state: ClientState,
+    ) -> ClientResult:
+        before = Variables(download.weights, state.model)
+        after, metrics = sgd_steps(model, training, before, examples, client, seed, download.round)
+        update = tf.nest.map_structure(tf.subtract, after.global_weights, before.global_weights)
+        return ClientResult(
+            update=update,
+            weight=tf.cast(client.num_examples, tf.float32),
+            metrics=metrics,
+            state=state._replace(model=after.local_weights),
+        )
+
+    return ClientWork(train=train, uses_round=training.learning_rate is not None)
+
+
+def sgd_steps(
+    model: Model,
+    training: LocalTraining,
+    variables: Variables,
+    examples: Any,
+    client: ClientContext,
+    seed: tf.Tensor,
+    round_num: tf.Tensor,
+) -> tuple[Variables, collections.OrderedDict]:
+    """Runs the steps of one client's local training.
+
+    A loop over gathered batches rather than a `tf.data` pipeline: it needs no
+    Python and no iterator, and every runtime runs it best.
+
+    Args:
+      model: The model.
+      training: The settings.
+      variables: The values to start from.
+      examples: The client's examples, columns [n, ...].
+      client: The client.
+      seed: int32 [2].
+      round_num: int32 [], for the learning rate's schedule.
+
+    Returns:
+      The variables after training, and metrics: `Mean`s over the examples of all
+      steps, measured at the variables before each step.
+    """
+    optimizer = training.optimizer
+    fold_in = tf.random.experimental.stateless_fold_in
+    order_seed, step_seed = fold_in(seed, 0), fold_in(seed, 1)
+    steps = batching.num_steps(
+        client.num_examples,
+        training.batch_size,
+        epochs=training.epochs,
+        steps=training.steps,
+        at_most_one_pass=training.at_most_one_pass,
+    )
+    indices, weights = batching.plan(
+        client.num_examples, training.batch_size, steps, order_seed, shuffle=training.shuffle
+    )
+
+    def take_batch(step: tf.Tensor, seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = tf.ensure_shape(indices[step], [training.batch_size])
+        batch = {name: tf.gather(column, rows) for name, column in examples.items()}
+        if training.augment is not None:
+            batch["x"] = training.augment(batch["x"], fold_in(seed, 1))
+        return batch | {EXAMPLE_WEIGHT: weights[step]}
+
+    def step_fn(step, variables: Variables, optimizer_state, totals):
+        seed = fold_in(step_seed, step)
+        batch = take_batch(step, seed)
+        trainable = trainable_of(variables)
+        with tf.GradientTape() as tape:
+            tape.watch(trainable)
+            result = model.loss(variables, batch, client, fold_in(seed, 0), True)
+        gradients = tape.gradient(
+            result.loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        gradients = [tf.convert_to_tensor(g) for g in gradients]
+        if training.weight_decay:
+            gradients = [
+                g + training.weight_decay * w for g, w in zip(gradients, trainable, strict=True)
+            ]
+        if training.clip_norm is not None:
+            gradients, _ = tf.clip_by_global_norm(gradients, training.clip_norm)
+        optimizer_state, trainable = optimizer.next(optimizer_state, trainable, gradients)
+        totals = {
+            name: totals[name]
+            + tf.reduce_sum(batch[EXAMPLE_WEIGHT] * metric(batch, result.outputs))
+            for name, metric in model.metrics.items()
+        }
+        return step + 1, with_trainable(result.variables, trainable), optimizer_state, totals
+
+    specs = [tf.TensorSpec(v.shape, v.dtype) for v in trainable_of(variables)]
+    # Hyperparameters are Python numbers in a fresh state; a loop carries tensors.
+    optimizer_state = tf.nest.map_structure(tf.convert_to_tensor, optimizer.initialize(specs))
+    if training.learning_rate is not None:
+        key = tff.learning.optimizers.LEARNING_RATE_KEY
+        rate = tf.cast(training.learning_rate(round_num), optimizer_state[key].dtype)
+        hparams = optimizer.get_hparams(optimizer_state)
+        hparams[key] = rate
+        optimizer_state = optimizer.set_hparams(optimizer_state, hparams)
+    totals = {name: tf.zeros([]) for name in model.metrics}
+    _, variables, _, totals = tf.while_loop(
+        lambda step, *_: step < steps,
+        step_fn,
+        (tf.zeros([], tf.int32), variables, optimizer_state, totals),
+    )
+    seen = tf.reduce_sum(weights)
+    metrics: dict[str, Any] = {name: Mean(total, seen) for name, total in totals.items()}
+    metrics["num_examples"] = client.num_examples
+    return variables, collections.OrderedDict(metrics)
+
+
+def trainable_of(variables: Variables) -> list[tf.Tensor]:
+    """All trainable tensors: the global ones, then the local ones."""
+    return [*variables.global_weights.trainable, *variables.local_weights.trainable]
+
+
+def with_trainable(variables: Variables, trainable: list[tf.Tensor]) -> Variables:
+    """`variables` with the values of `trainable_of` replaced."""
+    cut = len(variables.global_weights.trainable)
+    return Variables(
+        variables.global_weights._replace(trainable=list(trainable[:cut])),
+        variables.local_weights._replace(trainable=list(trainable[cut:])),
+    )

@@ -1,0 +1,52 @@
+"""Heterogeneous-data-aware federated learning: shared features, a private classifier.
+
+L. Yang, C. Beliard, D. Rossi: Heterogeneous Data-Aware Federated Learning (2020).
+
+| paper (Algorithm 1)        | here                                              |
+|----------------------------|---------------------------------------------------|
+| wb, the generic parameters | the model's global variables                      |
+| wl, the specific ones      | its local variables: the last layer               |
+| ClientInit(k, wb_0, wl_0)  | `shared_start`: all clients start from the same wl |
+| C, E                       | clients a round, `LocalTraining.epochs`           |
+| sum_k n_k/n wb^k_t         | the aggregator, on wb^k_{t+1} - wb_t              |
+
+Algorithm 1 divides by the examples of all K clients; read literally that would shrink the
+weights whenever fewer take part. As §4 says, the mean is over those selected.
+"""
+
+from tff_het.learning.client_work import LocalTraining, local_sgd
+from tff_het.learning.process import AggregationFactory, FederatedProcess, compose, shared_start
+from tff_het.learning.server_step import apply_update
+from tff_het.models.architectures import Architecture
+from tff_het.models.keras_model import Local
+
+
+def build_hdafl(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    local: Local | None = None,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds HDAFL.
+
+    Args:
+      architecture: The network.
+      training: Settings of the clients' local SGD, which trains both parts together.
+      seed: The initial weights follow from it.
+      local: The specific part: names of layers, or a predicate on variable
+        paths; the architecture's classifier by default.
+      aggregator: The mean weighted by examples by default.
+      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
+    """
+    model = architecture.model(local=architecture.head if local is None else local)
+    return compose(
+        model,
+        local_sgd(model, training),
+        seed=seed,
+        aggregator=aggregator,
+        server_step=apply_update(model, server_optimizer),
+        initial_local=shared_start,
+    )

@@ -1,0 +1,1 @@
+"""Models: architectures, and which of their variables never leave the client."""

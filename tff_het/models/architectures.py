@@ -1,0 +1,161 @@
+"""The papers' networks in Keras, by name, with the layers that methods ask for."""
+
+import collections
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tff_het.models import keras_model
+from tff_het.models.layers import Dropout
+from tff_het.models.model import Model
+
+# Column -> (dtype, shape of one example).
+ElementSpec = Mapping[str, tuple[np.dtype, tuple[int, ...]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """A network before it is decided what of it is local.
+
+    Attributes:
+      name: Its name in `ARCHITECTURES`.
+      build: Builds the Keras model, which gives `logits` [b, classes] and
+        `hidden` [b, units], the activations before the last layer.
+      example_spec: Columns of a client's examples.
+      layers: Names of all layers with variables, from input to output.
+      head: Names of those that classify: the last one.
+    """
+
+    name: str
+    build: Callable[[], tf.keras.Model]
+    example_spec: Mapping[str, tf.TensorSpec]
+    layers: tuple[str, ...]
+    head: tuple[str, ...]
+
+    def model(self, local: keras_model.Local = ()) -> Model:
+        """Returns the model with these layers (or variables) local; as `from_keras`."""
+        return keras_model.from_keras(self.build, self.example_spec, local=local)
+
+
+# Takes the input's symbol and the number of classes, gives (hidden, logits).
+Network = Callable[[tf.Tensor, int], tuple[tf.Tensor, tf.Tensor]]
+
+
+def _conv(filters: int, size: int, name: str, padding: str = "same"):
+    return tf.keras.layers.Conv2D(filters, size, padding=padding, activation="relu", name=name)
+
+
+def _dense(units: int, name: str):
+    return tf.keras.layers.Dense(units, activation="relu", name=name)
+
+
+def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
+    """Fully connected ReLU layers of these widths, each behind dropout, and a linear output."""
+
+    def network(x: tf.Tensor, num_classes: int):
+        x = tf.keras.layers.Flatten()(x)
+        for index, width in enumerate(units):
+            x = Dropout(dropout)(x) if dropout else x
+            x = _dense(width, f"dense_{index + 1}")(x)
+        return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+
+    return network
+
+
+def digits_cnn(x: tf.Tensor, num_classes: int):
+    """Two small convolutions for 8 x 8 images, and one hidden layer of 32 units."""
+    x = _conv(8, 3, "conv_1")(x)
+    x = _conv(16, 3, "conv_2")(x)
+    x = tf.keras.layers.MaxPool2D()(x)
+    x = _dense(32, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+
+
+def small_cnn(x: tf.Tensor, num_classes: int):
+    """5 x 5 x 16, pool, 5 x 5 x 32, pool, 64 units: a light network for 28 x 28 or 32 x 32."""
+    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_1")(x))
+    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_2")(x))
+    x = _dense(64, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+
+
+def lenet5(x: tf.Tensor, num_classes: int):
+    """LeNet-5 as used for CIFAR-10 (Liang et al. 2019): 5x5x6, 5x5x16, 120, 100 units.
+
+    64,102 parameters on 32 x 32 x 3 with 10 classes (second dense layer 100 units).
+    """
+    x = tf.keras.layers.MaxPool2D()(_conv(6, 5, "conv_1", padding="valid")(x))
+    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_2", padding="valid")(x))
+    x = _dense(120, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = _dense(100, "dense_2")(x)
+    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+
+
+def femnist_cnn(x: tf.Tensor, num_classes: int):
+    """LEAF's network (Caldas et al. 2018): 5x5x32, pool, 5x5x64, pool, 2048 units.
+
+    6.6 million parameters on 28 x 28 x 1 with 62 classes.
+    """
+    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_1")(x))
+    x = tf.keras.layers.MaxPool2D()(_conv(64, 5, "conv_2")(x))
+    x = _dense(2048, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+
+
+NETWORKS: dict[str, Network] = {
+    "mlp": mlp([200]),
+    "mlp_two_layers": mlp([64, 64], dropout=0.5),
+    "mlp_lg": mlp([512, 256, 256, 128]),
+    "digits_cnn": digits_cnn,
+    "small_cnn": small_cnn,
+    "lenet5": lenet5,
+    "femnist_cnn": femnist_cnn,
+}
+
+
+def make(
+    name: str, element_spec: ElementSpec, num_classes: int, network: Network | None = None
+) -> Architecture:
+    """Returns the architecture for examples of this form.
+
+    Images of unsigned bytes are scaled to [0, 1] by the model's first layer.
+
+    Args:
+      name: One of `NETWORKS`, or any name with `network` given.
+      element_spec: The columns of an example; `x` is the input.
+      num_classes: Width of the output.
+      network: A network of one's own.
+
+    Raises:
+      ValueError: If the name is unknown, or the network does not fit the input.
+    """
+    if network is None:
+        if name not in NETWORKS:
+            raise ValueError(f"There is no model {name!r}; there are: {', '.join(NETWORKS)}.")
+        network = NETWORKS[name]
+    chosen = network
+    dtype, shape = element_spec["x"]
+
+    def build() -> tf.keras.Model:
+        x = tf.keras.Input(shape, dtype=np.dtype(dtype).name, name="x")
+        scaled = tf.keras.layers.Rescaling(1 / 255)(x) if dtype == np.uint8 else x
+        hidden, logits = chosen(scaled, num_classes)
+        return tf.keras.Model(x, {"logits": logits, "hidden": hidden}, name=name)
+
+    try:
+        keras = build()
+    except ValueError as error:
+        raise ValueError(f"Model {name!r} does not take examples of shape {shape}: {error}") from error
+    layers = tuple(layer.name for layer in keras.layers if layer.weights)
+    return Architecture(
+        name=name,
+        build=build,
+        example_spec=collections.OrderedDict(
+            (column, tf.TensorSpec([None, *shape], np.dtype(dtype).name))
+            for column, (dtype, shape) in element_spec.items()
+        ),
+        layers=layers,
+        head=layers[-1:],
+    )

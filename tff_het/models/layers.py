@@ -1,0 +1,47 @@
+"""Keras layers that draw their random numbers from the call's seed."""
+
+import tensorflow as tf
+
+from tff_het.models import calling
+
+
+class Dropout(tf.keras.layers.Layer):
+    """Inverted dropout (Srivastava et al. 2014) with a stateless seed.
+
+    Equal seeds drop equal units, whatever ran before or runs beside it. Keras's
+    own layer draws from a generator that it shares, which is why models that
+    hold it are refused.
+    """
+
+    def __init__(self, rate: float, **kwargs):
+        """Initialises the layer.
+
+        Args:
+          rate: Share of the inputs that is set to 0, in [0, 1).
+          **kwargs: As `tf.keras.layers.Layer`.
+
+        Raises:
+          ValueError: If `rate` is outside of [0, 1).
+        """
+        super().__init__(**kwargs)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"A dropout rate lies in [0, 1), found {rate}.")
+        self.rate = rate
+        # Keeps several dropout layers of a model apart; `from_keras` numbers them.
+        self.salt = 0
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if not training or self.rate == 0.0:
+            return inputs
+        # While Keras builds a functional model it calls the layer on symbols.
+        if tf.keras.backend.is_keras_tensor(inputs):
+            return inputs
+        seed = calling.current(self.name).seed
+        uniform = tf.random.stateless_uniform(
+            tf.shape(inputs), tf.random.experimental.stateless_fold_in(seed, self.salt)
+        )
+        kept = tf.cast(uniform >= self.rate, inputs.dtype)
+        return inputs * kept / (1.0 - self.rate)
+
+    def get_config(self) -> dict:
+        return super().get_config() | {"rate": self.rate}
