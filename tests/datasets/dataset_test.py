@@ -1,0 +1,99 @@
+"""What a `Dataset` refuses, and its fingerprint."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tff_het import datasets
+
+
+def make_dataset(**changes):
+    fields = {
+        "name": "toy",
+        "train": {"x": np.ones((4, 2), np.float32), "y": np.array([0, 1, 2, 0], np.int32)},
+        "test": {"x": np.ones((2, 2), np.float32), "y": np.array([2, 1], np.int32)},
+        "class_names": ("a", "b", "c"),
+        "source": "made by hand",
+    }
+    return datasets.Dataset(**{**fields, **changes})
+
+
+def test_holds_read_only_views_and_leaves_the_callers_arrays_alone():
+    x = np.ones((4, 2), np.float32)
+    data = make_dataset(train={"x": x, "y": np.zeros(4, np.int32)})
+    assert data.num_classes == 3
+    with pytest.raises(ValueError, match="read-only"):
+        data.train["x"][0] = 7
+    x[0] = 7
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.name = "other"
+
+
+@pytest.mark.parametrize(
+    ("train", "parts"),
+    [
+        ({"x": np.ones((4, 2), np.float32)}, ("x and y are needed", "['x']")),
+        ({"x": np.ones((3, 2), np.float32), "y": np.zeros(4, np.int32)}, ("'x': 3", "'y': 4")),
+        ({"x": np.ones((0, 2), np.float32), "y": np.zeros(0, np.int32)}, ("at least one",)),
+        ({"x": np.ones((4, 2)), "y": np.zeros(4, np.int32)}, ("uint8 or float32", "float64")),
+        ({"x": np.ones((4, 2), np.float32), "y": np.zeros(4)}, ("int32", "float64")),
+        ({"x": np.ones((4, 2), np.float32), "y": np.zeros((4, 1), np.int32)}, ("[4, 1]",)),
+        (
+            {"x": np.ones((4, 2), np.float32), "y": np.array([0, 1, 3, 9], np.int32)},
+            ("0..2", "3 in row 2"),
+        ),
+        ({"x": np.ones((4, 2), np.float32), "y": np.array([0, -1, 0, 0], np.int32)}, ("-1",)),
+        (
+            {"x": np.ones((4, 2), np.float32), "y": np.zeros(4, np.int32), "w": np.array(["a"])},
+            ("'w'", "numbers or booleans"),
+        ),
+        (
+            {"x": np.ones((4, 2), np.float32), "y": np.zeros(4, np.int32), "w": np.int32(3)},
+            ("'w'", "NumPy array"),
+        ),
+        ({"x": np.ones((4, 3), np.float32), "y": np.zeros(4, np.int32)}, ("[3]", "[2]")),
+        ({"x": np.ones((4, 2), np.uint8), "y": np.zeros(4, np.int32)}, ("uint8", "float32")),
+    ],
+)
+def test_refuses_what_is_not_of_the_form(train, parts):
+    with pytest.raises(ValueError) as error:
+        make_dataset(train=train)
+    for part in ("toy", *parts):
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_refuses_non_finite_values_naming_column_and_first_row(value):
+    weight = np.ones((4, 2), np.float32)
+    weight[2, 1] = weight[3, 0] = value
+    train = {"x": np.ones((4, 2), np.float32), "y": np.zeros(4, np.int32), "weight": weight}
+    with pytest.raises(ValueError, match=r"'weight'.*row 2"):
+        make_dataset(train=train)
+
+
+def test_refuses_no_classes():
+    with pytest.raises(ValueError, match="class name"):
+        make_dataset(class_names=())
+
+
+def test_fingerprint_follows_the_contents_and_nothing_else():
+    data = make_dataset()
+    assert data.fingerprint() == make_dataset(name="same", source="elsewhere").fingerprint()
+    x = np.ones((4, 2), np.float32)
+    x[3, 1] = 2
+    labels = data.train["y"]
+    changed = [
+        make_dataset(train={"x": x, "y": labels}),
+        make_dataset(class_names=("a", "b", "d")),
+        make_dataset(train={**data.train, "w": labels}, test={**data.test, "w": data.test["y"]}),
+        make_dataset(train=data.test, test=data.train),
+    ]
+    assert len({data.fingerprint(), *(one.fingerprint() for one in changed)}) == 5
+
+
+def test_fingerprint_takes_arrays_that_are_not_contiguous():
+    x = np.arange(8, dtype=np.float32).reshape(2, 4).T
+    y = np.zeros(4, np.int32)
+    view, copy = (make_dataset(train={"x": a, "y": y}) for a in (x, np.ascontiguousarray(x)))
+    assert view.fingerprint() == copy.fingerprint()

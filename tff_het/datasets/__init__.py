@@ -1,0 +1,10 @@
+"""What the examples are: named data sets as arrays.
+
+`load('mnist', data_dir)` gives a `Dataset`: train and test examples as columns of arrays, whatever
+the files they came from. `names()` lists what there is.
+"""
+
+from tff_het.datasets.dataset import Dataset, Examples
+from tff_het.datasets.registry import load, names
+
+__all__ = ["Dataset", "Examples", "load", "names"]

@@ -1,0 +1,140 @@
+"""The form in which every data set reaches the rest of the library."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+
+import numpy as np
+
+Examples = Mapping[str, np.ndarray]
+"""Columns of equal leading dimension n: always `x` [n, ...] and `y` int32 [n], and whatever else
+the examples carry (`writer`, `race`, `sex`, ...), one value or array per example."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """Train and test examples of one data set, checked once, here.
+
+    The arrays are held as read-only views: what a `Dataset` holds cannot change behind the back of
+    those who took its `fingerprint`.
+
+    Attributes:
+      name: The name under which the data set is registered.
+      train: Training examples. `x` is uint8 (images: [n, height, width, channels], 0..255) or
+        float32 [n, ...]; `y` is int32 [n], values 0..num_classes - 1; further columns hold numbers
+        or booleans.
+      test: Test examples: the same columns, dtypes and shapes of one example as `train`.
+      class_names: One name per class, in the order of the values of `y`.
+      source: Where the examples came from, for people.
+
+    Raises:
+      ValueError: Columns, lengths, dtypes, labels or values are not as described above.
+    """
+
+    name: str
+    train: Examples
+    test: Examples
+    class_names: tuple[str, ...]
+    source: str
+
+    def __post_init__(self) -> None:
+        if not self.class_names:
+            raise ValueError(f"Data set {self.name!r}: at least one class name is needed, found 0.")
+        for split in ("train", "test"):
+            examples = getattr(self, split)
+            _check_examples(f"{self.name!r} ({self.source}), {split}", examples, self.num_classes)
+            object.__setattr__(self, split, {key: _frozen(examples[key]) for key in examples})
+        train_spec, test_spec = _spec(self.train), _spec(self.test)
+        if train_spec != test_spec:
+            raise ValueError(
+                f"Data set {self.name!r} ({self.source}): train and test must have the same"
+                f" columns, dtypes and shapes of one example; found {train_spec} and {test_spec}."
+            )
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over class names, column names, dtypes, shapes and values.
+
+        Equal for equal contents, wherever they were read from.
+        """
+        digest = hashlib.sha256(json.dumps(self.class_names).encode())
+        for split, examples in (("train", self.train), ("test", self.test)):
+            for key in sorted(examples):
+                column = np.ascontiguousarray(examples[key])
+                header = json.dumps([split, key, column.dtype.str, column.shape])
+                digest.update(header.encode())
+                digest.update(column.reshape(-1).view(np.uint8).data)
+        return digest.hexdigest()
+
+
+def _frozen(column: np.ndarray) -> np.ndarray:
+    """A read-only view, which leaves the caller's own array writeable."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
+def _spec(examples: Examples) -> dict[str, str]:
+    """Dtype and shape of one example, by column."""
+    return {
+        key: f"{examples[key].dtype}{list(examples[key].shape[1:])}" for key in sorted(examples)
+    }
+
+
+def _check_examples(where: str, examples: Examples, num_classes: int) -> None:
+    """Raises ValueError, beginning with `where`, at the first thing that does not hold."""
+    missing = sorted({"x", "y"} - set(examples))
+    if missing:
+        raise ValueError(f"{where}: columns x and y are needed; found {sorted(examples)}.")
+    for key, column in examples.items():
+        if not isinstance(column, np.ndarray) or column.ndim == 0:
+            raise ValueError(
+                f"{where}: column {key!r} must be a NumPy array [n, ...]; found {column!r:.60}."
+            )
+        if column.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{where}: column {key!r} must hold numbers or booleans; found dtype"
+                f" {column.dtype}. Encode it as numbers first."
+            )
+    lengths = {key: len(column) for key, column in examples.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"{where}: columns must be equally long; found lengths {lengths}.")
+    if lengths["y"] == 0:
+        raise ValueError(f"{where}: at least one example is needed; found 0.")
+
+    x, y = examples["x"], examples["y"]
+    if x.dtype not in (np.uint8, np.float32):
+        raise ValueError(
+            f"{where}: x must be uint8 or float32; found {x.dtype}. Convert it, e.g. with"
+            " x.astype(np.float32)."
+        )
+    if y.dtype != np.int32 or y.ndim != 1:
+        raise ValueError(
+            f"{where}: y must be int32 [n]; found {y.dtype} with shape {list(y.shape)}. Convert it"
+            " with y.astype(np.int32)."
+        )
+    outside = np.flatnonzero((y < 0) | (y >= num_classes))
+    if outside.size:
+        raise ValueError(
+            f"{where}: labels must be 0..{num_classes - 1} (there are {num_classes} class names);"
+            f" found {y[outside[0]]} in row {outside[0]}."
+        )
+    for key, column in examples.items():
+        if column.dtype.kind == "f":
+            _check_finite(where, key, column)
+
+
+def _check_finite(where: str, key: str, column: np.ndarray) -> None:
+    finite = np.isfinite(column)
+    if finite.all():
+        return
+    position = np.argwhere(~finite)[0]
+    raise ValueError(
+        f"{where}: column {key!r} must hold finite numbers; found {column[tuple(position)]} first"
+        f" in row {position[0]}. Drop or fill such rows first."
+    )

@@ -1,0 +1,39 @@
+"""Image data sets through TensorFlow Datasets, for those who have no files of their own."""
+
+from typing import Any
+
+import numpy as np
+
+from tff_het.datasets.dataset import Dataset
+
+
+def load_images(name: str, class_names: tuple[str, ...], how_to_get: str) -> Dataset:
+    """Downloads (or takes from the TFDS cache) an image classification data set.
+
+    TFDS stores examples in an order of its own, so that a partition made from them differs from
+    one made from the original files, although the examples are the same.
+
+    Args:
+      name: The name, which must be the same here and in TFDS.
+      class_names: One name per class.
+      how_to_get: One sentence for the error message.
+
+    Raises:
+      RuntimeError: TFDS is not installed or could not provide the data.
+    """
+    try:
+        # Imported here: it takes seconds, and those who have files need no TensorFlow.
+        import tensorflow_datasets as tfds
+
+        train, test = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1))
+    # TFDS raises errors of many libraries (no network, a checksum): all mean the same here.
+    except Exception as error:
+        raise RuntimeError(
+            f"Could not get {name!r} through TensorFlow Datasets ({type(error).__name__}: {error})."
+            f" Pass data_dir to read files instead: {how_to_get}"
+        ) from error
+    return Dataset(name, _examples(train), _examples(test), class_names, "TensorFlow Datasets")
+
+
+def _examples(split: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {"x": split["image"], "y": split["label"].astype(np.int32)}

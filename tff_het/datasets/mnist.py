@@ -1,0 +1,124 @@
+"""MNIST and Fashion-MNIST, from the original idx files or through TensorFlow Datasets."""
+
+import gzip
+import math
+import pathlib
+import zlib
+
+import numpy as np
+
+from tff_het.datasets import download, files
+from tff_het.datasets.dataset import Dataset
+
+_CLASS_NAMES = {
+    "mnist": tuple("0123456789"),
+    "fashion_mnist": (
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
+        "Ankle boot",
+    ),
+}
+_URLS = {
+    "mnist": "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+}
+_PREFIXES = {"train": "train", "test": "t10k"}
+_IMAGE_SIZE = 28  # [pixels]
+
+
+def load(name: str, data_dir: pathlib.Path | None) -> Dataset:
+    """Loads MNIST (LeCun et al. 1998) or Fashion-MNIST (Xiao et al. 2017) in its original order.
+
+    Args:
+      name: 'mnist' or 'fashion_mnist'.
+      data_dir: Holds `<name>/train-images-idx3-ubyte.gz` and the three other original files,
+        packed or unpacked. None downloads through TensorFlow Datasets (in TFDS's order).
+
+    Returns:
+      `x` uint8 [n, 28, 28, 1], 0..255; `y` 0..9.
+
+    Raises:
+      FileNotFoundError: A file is missing.
+      ValueError: A file is truncated or not of the idx form, or images and labels do not match.
+      RuntimeError: The download failed.
+    """
+    how = (
+        f"Download the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz,"
+        f" t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz from {_URLS[name]} into"
+        f" <data_dir>/{name}/."
+    )
+    if data_dir is None:
+        return download.load_images(name, _CLASS_NAMES[name], how)
+    folder = data_dir / name
+    splits = {split: _read_split(folder, prefix, how) for split, prefix in _PREFIXES.items()}
+    return Dataset(name, splits["train"], splits["test"], _CLASS_NAMES[name], f"idx files {folder}")
+
+
+def _read_split(folder: pathlib.Path, prefix: str, how: str) -> dict[str, np.ndarray]:
+    image_path = _find(folder, f"{prefix}-images-idx3-ubyte", how)
+    label_path = _find(folder, f"{prefix}-labels-idx1-ubyte", how)
+    images = _read_idx(image_path, (None, _IMAGE_SIZE, _IMAGE_SIZE), how)
+    labels = _read_idx(label_path, (None,), how)
+    if len(images) != len(labels):
+        raise files.corrupt(
+            label_path,
+            f"as many labels as {image_path.name} has images, {len(images)}",
+            f"{len(labels)} labels",
+            how,
+        )
+    return {"x": images[..., None], "y": labels.astype(np.int32)}
+
+
+def _find(folder: pathlib.Path, stem: str, how: str) -> pathlib.Path:
+    return files.find(folder, (f"{stem}.gz", stem), how)
+
+
+def _read_idx(path: pathlib.Path, shape: tuple[int | None, ...], how: str) -> np.ndarray:
+    """Reads an idx file of bytes.
+
+    The form: two zero bytes, a byte for the type (8: unsigned byte), a byte for the number of
+    dimensions, each dimension as a big-endian uint32, then the values in C order.
+
+    Args:
+      path: The file; unpacked first where the name ends in `.gz`.
+      shape: What the dimensions must be; None stands for any.
+      how: How to get the file.
+
+    Returns:
+      uint8 array of the shape in the header.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise files.corrupt(path, "a complete gzip file", str(error), how) from error
+    magic = bytes([0, 0, 8, len(shape)])
+    if content[:4] != magic:
+        raise files.corrupt(
+            path,
+            f"an idx file of bytes in {len(shape)} dimensions (it starts with {magic.hex()})",
+            f"a start of {content[:4].hex() or 'nothing'}",
+            how,
+        )
+    header_size = 4 + 4 * len(shape)
+    if len(content) < header_size:
+        raise files.corrupt(
+            path, f"a header of {header_size} bytes", f"{len(content)} bytes in all", how
+        )
+    dims = tuple(np.frombuffer(content, ">u4", count=len(shape), offset=4).tolist())
+    if any(want not in (None, dim) for want, dim in zip(shape, dims, strict=True)):
+        raise files.corrupt(path, f"dimensions {shape} (None: any)", f"{dims}", how)
+    if len(content) - header_size != math.prod(dims):
+        raise files.corrupt(
+            path,
+            f"{math.prod(dims)} values, as its header {dims} says",
+            f"{len(content) - header_size} bytes",
+            how,
+        )
+    return np.frombuffer(content, np.uint8, offset=header_size).reshape(dims)

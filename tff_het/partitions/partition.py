@@ -1,0 +1,278 @@
+"""The result of a partition: which client owns which example."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+_MAX_LABELLED_CELLS = 200
+_FILE_ARRAYS = ("meta", "train", "train_bounds", "test", "test_bounds")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Partition:
+    """Which client owns which example of a data set's train and test part.
+
+    An example belongs to at most one client; some may belong to nobody.
+
+    Attributes:
+      name: The partition's registered name.
+      seed: The seed it was drawn with.
+      client_ids: A name for each client, all different.
+      train: For each client int64 indices into the training examples, strictly increasing.
+      test: The same for the test examples.
+      num_train: Size of the training part that the indices are into.
+      num_test: The same for the test part.
+      options: The options it was made with, as JSON holds them (tuples become lists).
+      allow_empty_test: Whether clients may be without test examples.
+
+    Raises:
+      ValueError: One of the above does not hold, or a client has no training examples.
+    """
+
+    name: str
+    seed: int
+    client_ids: tuple[str, ...]
+    train: tuple[np.ndarray, ...]
+    test: tuple[np.ndarray, ...]
+    num_train: int
+    num_test: int
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    allow_empty_test: bool = False
+
+    def __post_init__(self) -> None:
+        where = f"Partition {self.name!r}"
+        if not self.client_ids or len(set(self.client_ids)) != len(self.client_ids):
+            raise ValueError(
+                f"{where}: client ids must be one or more and all different; found"
+                f" {_some(self.client_ids)}."
+            )
+        try:
+            object.__setattr__(self, "options", json.loads(json.dumps(dict(self.options))))
+        except TypeError as error:
+            raise ValueError(
+                f"{where}: options must be text, numbers, booleans, None or lists of these; found"
+                f" {dict(self.options)} ({error})."
+            ) from error
+        for split, size in (("train", self.num_train), ("test", self.num_test)):
+            self._check_indices(f"{where}, {split}", getattr(self, split), size)
+        empty_train = self._without("train")
+        if empty_train:
+            raise ValueError(
+                f"{where}: {len(empty_train)} of {len(self.client_ids)} clients have no training"
+                f" examples ({_some(empty_train)}). Ask for fewer clients."
+            )
+        empty_test = self._without("test")
+        if empty_test and not self.allow_empty_test:
+            raise ValueError(
+                f"{where}: {len(empty_test)} of {len(self.client_ids)} clients have none of the"
+                f" {self.num_test} test examples ({_some(empty_test)}). Ask for fewer clients, or"
+                " accept it with allow_empty_test=True."
+            )
+
+    def _check_indices(self, where: str, parts: Sequence[np.ndarray], size: int) -> None:
+        if len(parts) != len(self.client_ids):
+            raise ValueError(
+                f"{where}: one index array per client is needed, {len(self.client_ids)}; found"
+                f" {len(parts)}."
+            )
+        for client_id, part in zip(self.client_ids, parts, strict=True):
+            if part.dtype != np.int64 or part.ndim != 1 or np.any(np.diff(part) <= 0):
+                raise ValueError(
+                    f"{where}: indices of {client_id!r} must be int64 [n], strictly increasing;"
+                    f" found {part.dtype} {list(part.shape)} {part[:5]}."
+                )
+        together = np.concatenate(parts)
+        if together.size and not 0 <= together.min() <= together.max() < size:
+            raise ValueError(
+                f"{where}: indices must be 0..{size - 1}; found {together.min()}..{together.max()}."
+            )
+        repeated = np.flatnonzero(np.bincount(together, minlength=1) > 1)
+        if repeated.size:
+            raise ValueError(
+                f"{where}: an example may belong to one client at most; found {repeated.size} that"
+                f" belong to several, first {repeated[0]}."
+            )
+
+    def _without(self, split: str) -> list[str]:
+        """Ids of the clients without examples in `split`."""
+        parts = zip(self.client_ids, getattr(self, split), strict=True)
+        return [client_id for client_id, part in parts if not len(part)]
+
+    def class_counts(
+        self, labels: np.ndarray, split: str = "train", num_classes: int | None = None
+    ) -> np.ndarray:
+        """Examples of each class at each client.
+
+        Args:
+          labels: Labels of the whole train or test part, integers [n].
+          split: 'train' or 'test'.
+          num_classes: Number of classes; None: the largest label + 1.
+
+        Returns:
+          int64 [clients, classes].
+
+        Raises:
+          ValueError: `split` is neither, or there are not as many labels as the partition was made
+            for, or a label is out of range.
+        """
+        if split not in ("train", "test"):
+            raise ValueError(f"split must be 'train' or 'test'; found {split!r}.")
+        size = self.num_train if split == "train" else self.num_test
+        if len(labels) != size:
+            raise ValueError(
+                f"Partition {self.name!r} was made for {size} {split} examples; found"
+                f" {len(labels)} labels."
+            )
+        wanted = int(labels.max()) + 1 if num_classes is None else num_classes
+        if labels.min() < 0 or labels.max() >= wanted:
+            raise ValueError(
+                f"Labels must be 0..{wanted - 1}; found {labels.min()}..{labels.max()}."
+            )
+        parts = getattr(self, split)
+        return np.stack([np.bincount(labels[part], minlength=wanted) for part in parts])
+
+    def describe(self, train_labels: np.ndarray, test_labels: np.ndarray) -> str:
+        """A short report for people.
+
+        Args:
+          train_labels: Labels of the training examples, integers [num_train].
+          test_labels: Labels of the test examples, integers [num_test].
+
+        Returns:
+          A line on the partition, and one each on train and test.
+        """
+        options = "".join(f", {key}={value}" for key, value in self.options.items())
+        lines = [f"{self.name}: {len(self.client_ids)} clients, seed {self.seed}{options}"]
+        for split, labels in (("train", train_labels), ("test", test_labels)):
+            counts = self.class_counts(labels, split)
+            sizes, classes = counts.sum(axis=1), (counts > 0).sum(axis=1)
+            lines.append(
+                f"  {split}: {sizes.sum()} of {len(labels)} examples belong to clients"
+                f" ({len(labels) - sizes.sum()} to nobody); per client {sizes.min()} to"
+                f" {sizes.max()} (median {np.median(sizes):g}) of {classes.min()} to"
+                f" {classes.max()} classes"
+            )
+        return "\n".join(lines)
+
+    def draw(
+        self,
+        ax: "Axes",
+        labels: np.ndarray,
+        *,
+        split: str = "train",
+        class_names: Sequence[str] | None = None,
+    ) -> "AxesImage":
+        """Draws a heat map of the examples of each class (columns) at each client (rows).
+
+        Args:
+          ax: Where to draw. Cells carry their counts where they are few.
+          labels: Labels of the whole train or test part, integers [n].
+          split: 'train' or 'test'.
+          class_names: Names of the classes; None numbers them.
+
+        Returns:
+          The image, e.g. for a colour bar.
+        """
+        counts = self.class_counts(labels, split, None if class_names is None else len(class_names))
+        num_clients, num_classes = counts.shape
+        image = ax.imshow(counts, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest")
+        ax.set(title=f"{self.name}, {split} examples", xlabel="class", ylabel="client")
+        if class_names is not None:
+            ax.set_xticks(range(num_classes), class_names, rotation=45, ha="right")
+        if counts.size <= _MAX_LABELLED_CELLS:
+            ax.set_yticks(range(num_clients), self.client_ids)
+            for (row, column), count in np.ndenumerate(counts):
+                dark = count > counts.max() / 2
+                ax.text(
+                    column, row, str(count), ha="center", va="center", color="w" if dark else "k"
+                )
+        return image
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the partition to a `.npz` file: wholly or not at all.
+
+        Args:
+          path: The file; replaced if it exists.
+
+        Raises:
+          OSError: The folder is missing or not writeable.
+        """
+        meta = {
+            "name": self.name,
+            "seed": self.seed,
+            "client_ids": self.client_ids,
+            "num_train": self.num_train,
+            "num_test": self.num_test,
+            "options": self.options,
+            "allow_empty_test": self.allow_empty_test,
+        }
+        arrays = {"meta": np.array(json.dumps(meta))}
+        for split in ("train", "test"):
+            parts = getattr(self, split)
+            arrays[split] = np.concatenate(parts)
+            arrays[f"{split}_bounds"] = np.cumsum([len(part) for part in parts])[:-1]
+        path = pathlib.Path(path)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                np.savez_compressed(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Partition":
+        """Reads a partition that `save` wrote.
+
+        Raises:
+          FileNotFoundError: There is no such file.
+          ValueError: The file is no partition, or is corrupt.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                meta_text, *rest = (archive[key] for key in _FILE_ARRAYS)
+            meta = json.loads(str(meta_text))
+            train, train_bounds, test, test_bounds = rest
+            return cls(
+                **{**meta, "client_ids": tuple(meta["client_ids"])},
+                train=tuple(np.split(train, train_bounds)),
+                test=tuple(np.split(test, test_bounds)),
+            )
+        except FileNotFoundError:
+            raise
+        # AttributeError: np.load gives a bare array (no context manager) for a .npy file.
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            AttributeError,
+            EOFError,
+            KeyError,
+            NotImplementedError,
+            OSError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise ValueError(
+                f"Cannot use {os.fspath(path)}: expected a partition as Partition.save writes it;"
+                f" found {error!r}. Make the partition again."
+            ) from error
+
+
+def _some(client_ids: Sequence[str]) -> str:
+    """The first few ids, for error messages."""
+    return ", ".join(client_ids[:5]) + (", ..." if len(client_ids) > 5 else "")

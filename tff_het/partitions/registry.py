@@ -1,0 +1,95 @@
+"""Which partitions there are, by name."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tff_het import seeding
+from tff_het.partitions.assignment import Assignment, Examples
+from tff_het.partitions.dirichlet import dirichlet
+from tff_het.partitions.disjoint_classes import disjoint_classes
+from tff_het.partitions.groups import groups
+from tff_het.partitions.iid import iid
+from tff_het.partitions.partition import Partition
+from tff_het.partitions.shards import shards
+
+# Each is a pure function of (train, test, rng, num_clients, options of its own).
+_PARTITIONS: dict[str, Callable[..., Assignment]] = {
+    "dirichlet": dirichlet,
+    "disjoint_classes": disjoint_classes,
+    "groups": groups,
+    "iid": iid,
+    "shards": shards,
+}
+_COMMON = ("train", "test", "rng", "num_clients")
+
+
+def names() -> tuple[str, ...]:
+    """The names that `make` knows, sorted."""
+    return tuple(sorted(_PARTITIONS))
+
+
+def make(
+    name: str,
+    train: Examples,
+    test: Examples,
+    *,
+    num_clients: int | None,
+    seed: int,
+    allow_empty_test: bool = False,
+    **options: Any,
+) -> Partition:
+    """Divides the examples of a data set among clients.
+
+    Train and test are divided alike: a client's test examples follow the distribution of its own
+    training examples.
+
+    Args:
+      name: One of `names()`.
+      train: Training examples: columns of equal length, labels in `y`.
+      test: Test examples.
+      num_clients: Number of clients; None where the partition follows from something else.
+      seed: Decides, with `name` and the options, every random draw.
+      allow_empty_test: Accept clients without test examples.
+      **options: Options of the partition, see its function.
+
+    Returns:
+      The partition; its `options` are those that were used, defaults included.
+
+    Raises:
+      ValueError: Name, options or numbers do not fit, or a client is left without training
+        examples, or without test examples where `allow_empty_test` is False.
+    """
+    if name not in _PARTITIONS:
+        raise ValueError(f"Unknown partition {name!r}: expected one of {', '.join(names())}.")
+    function = _PARTITIONS[name]
+    parameters = inspect.signature(function).parameters
+    accepted = {key: p.default for key, p in parameters.items() if key not in _COMMON}
+    unknown = sorted(set(options) - set(accepted))
+    if unknown:
+        raise ValueError(
+            f"Partition {name!r} has no option {', '.join(unknown)}: expected one of"
+            f" {', '.join(accepted) or '(it has none)'}."
+        )
+    rng = seeding.generator(seed, seeding.PARTITION)
+    assignment = function(train, test, rng, num_clients=num_clients, **options)
+    client_ids = assignment.client_ids
+    if client_ids is None:
+        client_ids = [f"client_{k}" for k in range(len(assignment.train))]
+    return Partition(
+        name=name,
+        seed=int(seed),
+        client_ids=tuple(client_ids),
+        train=tuple(_sorted(indices) for indices in assignment.train),
+        test=tuple(_sorted(indices) for indices in assignment.test),
+        num_train=len(train["y"]),
+        num_test=len(test["y"]),
+        options={**accepted, **options},
+        allow_empty_test=allow_empty_test,
+    )
+
+
+def _sorted(indices: np.ndarray) -> np.ndarray:
+    return np.sort(indices).astype(np.int64)
