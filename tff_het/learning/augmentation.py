@@ -28,10 +28,11 @@ def crop_and_flip(padding: int = 4) -> Augmentation:
         if images.shape.rank != 4:
             raise ValueError(f"Crop and flip need images [b, H, W, C], found {images.shape}.")
         batch, height, width = tf.shape(images)[0], images.shape[1], images.shape[2]
+        crop_seed, flip_seed = tf.unstack(tf.random.experimental.stateless_split(seed, 2))
         draws = tf.random.stateless_uniform(
-            [3, batch], seed, maxval=2 * padding + 1, dtype=tf.int32
+            [2, batch], crop_seed, maxval=2 * padding + 1, dtype=tf.int32
         )
-        flip = tf.random.stateless_uniform([batch], seed + 1) < 0.5
+        flip = tf.random.stateless_uniform([batch], flip_seed) < 0.5
         rows = draws[0][:, tf.newaxis] + tf.range(height)  # [b, H]
         columns = tf.range(width)[tf.newaxis]
         columns = tf.where(flip[:, tf.newaxis], width - 1 - columns, columns)

@@ -11,7 +11,7 @@ def num_steps(
     steps: int | None,
     at_most_one_pass: bool,
 ) -> tf.Tensor:
-    """Returns int32 [], how many steps a client with `num_examples` takes; none without examples."""
+    """Returns int32 [], how many steps a client takes; none without examples."""
     a_pass = -(-num_examples // batch_size)
     if steps is None:
         return a_pass * (1 if epochs is None else epochs)
@@ -25,7 +25,9 @@ def plan(
 
     Every pass visits each example once, in an order of its own. The last batch
     of a pass is short where the batch size does not divide the examples; it is
-    filled up with examples of weight 0 so that all batches have one shape.
+    filled up with examples of weight 0 so that all batches have one shape. Those
+    are the pass's first examples once more: what layers compute over a batch
+    (batch normalisation) includes them, and is then that of ordinary examples.
 
     Args:
       num_examples: int32 [].
@@ -38,15 +40,15 @@ def plan(
       Indices int32 [steps, batch_size] and weights float32 [steps, batch_size].
     """
     a_pass = -(-num_examples // batch_size)
-    passes = tf.math.floordiv(steps + a_pass - 1, tf.maximum(a_pass, 1))
-    padding = a_pass * batch_size - num_examples
+    # Both limits are for clients without examples, which take no steps.
+    passes = tf.maximum(tf.math.floordiv(steps + a_pass - 1, tf.maximum(a_pass, 1)), 0)
+    places = tf.range(a_pass * batch_size)
     if shuffle:
         keys = tf.random.stateless_uniform([passes, num_examples], seed)
         order = tf.argsort(keys, axis=-1)
     else:
         order = tf.tile(tf.range(num_examples)[tf.newaxis], [passes, 1])
-    filling = [[0, 0], [0, padding]]
-    indices = tf.pad(order, filling, constant_values=0)
-    weights = tf.pad(tf.ones([passes, num_examples]), filling)
+    indices = tf.gather(order, places % tf.maximum(num_examples, 1), axis=1)
+    weights = tf.tile(tf.cast(places < num_examples, tf.float32)[tf.newaxis], [passes, 1])
     shape = [passes * a_pass, batch_size]
     return tf.reshape(indices, shape)[:steps], tf.reshape(weights, shape)[:steps]

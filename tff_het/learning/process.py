@@ -183,13 +183,11 @@ class FederatedProcess(tff.templates.IterativeProcess):
             ClientContext(client, num_examples, client_state.rounds),
         )
         parts = []
-        for start in range(0, num_examples, batch_size):
+        for start in range(0, max(num_examples, 1), batch_size):
             batch = {name: column[start : start + batch_size] for name, column in examples.items()}
-            batch_seed = tf.convert_to_tensor(seed, tf.int32) + [start, 0]
+            batch_seed = tf.add(tf.convert_to_tensor(seed, tf.int32), [start, 0])
             parts.append(self._predict_batch(variables, batch, context, batch_seed, training))
-        return {
-            name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]
-        }
+        return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
 
     def _predict_fn(self, variables, batch, context, seed, training):
         return self.model.predict(variables, batch, context, seed, training)
@@ -433,7 +431,8 @@ def _client_computation(
 
 def _aggregation(factory, sent_type) -> tff.templates.AggregationProcess:
     if factory is None:
-        factory = tff.aggregators.MeanFactory()
+        # A round in which no client has an example changes nothing.
+        factory = tff.aggregators.MeanFactory(no_nan_division=True)
     if isinstance(factory, tff.aggregators.WeightedAggregationFactory):
         return factory.create(sent_type["update"], sent_type["weight"])
     if isinstance(factory, tff.aggregators.UnweightedAggregationFactory):

@@ -22,20 +22,30 @@ def names() -> tuple[str, ...]:
     return tuple(METHODS)
 
 
+def options(name: str) -> tuple[str, ...]:
+    """Returns the names of the options of a method, beside architecture, training and seed.
+
+    Raises:
+      ValueError: If there is no such method.
+    """
+    if name not in METHODS:
+        raise ValueError(f"There is no method {name!r}; there are: {', '.join(METHODS)}.")
+    parameters = inspect.signature(METHODS[name]).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "seed")
+
+
 def build(
-    name: str, architecture: Architecture, training: LocalTraining, *, seed: int, **options
+    name: str, architecture: Architecture, training: LocalTraining, *, seed: int, **given
 ) -> FederatedProcess:
-    """Builds the process of a method; options that are None count as not given.
+    """Builds the process of a method.
 
     Raises:
       ValueError: If there is no such method, or it does not take an option.
     """
-    if name not in METHODS:
-        raise ValueError(f"There is no method {name!r}; there are: {', '.join(METHODS)}.")
-    given = {key: value for key, value in options.items() if value is not None}
-    accepted = inspect.signature(METHODS[name]).parameters
+    accepted = options(name)
     unknown = [key for key in given if key not in accepted]
     if unknown:
-        takes = ", ".join(key for key, p in accepted.items() if p.kind is p.KEYWORD_ONLY)
-        raise ValueError(f"Method {name!r} has no option {', '.join(unknown)}; it has: {takes}.")
+        raise ValueError(
+            f"Method {name!r} has no option {', '.join(unknown)}; it has: {', '.join(accepted)}."
+        )
     return METHODS[name](architecture, training, seed=seed, **given)

@@ -147,7 +147,9 @@ def make(
     try:
         keras = build()
     except ValueError as error:
-        raise ValueError(f"Model {name!r} does not take examples of shape {shape}: {error}") from error
+        raise ValueError(
+            f"Model {name!r} does not take examples of shape {shape}: {error}"
+        ) from error
     layers = tuple(layer.name for layer in keras.layers if layer.weights)
     return Architecture(
         name=name,

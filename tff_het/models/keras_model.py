@@ -1,8 +1,8 @@
 """From a Keras model and a choice of local variables to a `Model`."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -19,6 +19,8 @@ from tff_het.models.model import (
     Variables,
     VariableSpec,
 )
+
+_Built = TypeVar("_Built")
 
 # Layer names, or a predicate on variable paths such as `dense_1/kernel`.
 Local = Collection[str] | Callable[[str], bool]
@@ -50,62 +52,101 @@ def from_keras(
       ValueError: If `local` names what does not exist or matches nothing, if the
         model holds Keras's own random layers, or has integer variables.
     """
+    keras_model = build_with_slots(build)
+    number_random_layers([keras_model])
+
+    def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
+        result = keras_model(_inputs(keras_model, batch), training=training)
+        outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
+        return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
+
+    return functional(
+        call,
+        keras_model.weights,
+        example_spec,
+        trainable={id(v) for v in keras_model.trainable_weights},
+        local=_choose_local(keras_model, local),
+        loss=loss,
+        metrics=metrics,
+    )
+
+
+def build_with_slots(build: Callable[[], _Built]) -> _Built:
+    """Returns what `build` returns, made of `SlotVariable`s."""
     # Keras numbers unnamed layers for the whole process; paths, and with them
     # what a predicate sees, must not depend on what was built before.
     tf.keras.backend.reset_uids()
     with slots.slots():
-        keras_model = build()
-    every_layer = list(keras_model._flatten_layers(include_self=False))  # pylint: disable=protected-access
-    _refuse_stateful_random_layers(every_layer)
-    for salt, layer in enumerate(every_layer):
-        if isinstance(layer, layers.Dropout):
-            layer.salt = salt
-    slot_variables = list(keras_model.weights)
-    trainable = {id(v) for v in keras_model.trainable_weights}
-    local_ids = _choose_local(keras_model, local)
+        return build()
+
+
+def functional(
+    call: Callable[[Batch, bool], tuple[Outputs, tf.Tensor]],
+    variables: Sequence[tf.Variable],
+    example_spec: Mapping[str, tf.TensorSpec],
+    *,
+    trainable: Collection[int],
+    local: Collection[int],
+    loss: PerExample,
+    metrics: Mapping[str, PerExample] | None,
+) -> Model:
+    """Makes a `Model` of a function that reads `SlotVariable`s.
+
+    Args:
+      call: (batch, training) -> outputs by name, and a regulariser float32 [].
+      variables: All variables, which were made by `build_with_slots`.
+      example_spec: Columns of a client's examples, shapes with a leading None.
+      trainable: The `id`s of the trainable variables.
+      local: The `id`s of the local ones.
+      loss: What is minimised, per example.
+      metrics: What is reported beside the loss; accuracy by default.
+
+    Raises:
+      ValueError: If a variable is of integers, or was made elsewhere.
+    """
+    for variable in variables:
+        if not variable.dtype.is_floating:
+            raise ValueError(
+                f"Variable {_path(variable)} is {variable.dtype.name}: only floating point "
+                "variables can be averaged between clients."
+            )
+        if not isinstance(variable, slots.SlotVariable):
+            raise ValueError(
+                f"Variable {_path(variable)} was there before the model was built: the function "
+                "that builds the model has to create all of its layers and variables anew."
+            )
     specs = tuple(
         VariableSpec(
             path=_path(v),
             shape=tuple(v.shape),
             dtype=v.dtype,
             trainable=id(v) in trainable,
-            local=id(v) in local_ids,
+            local=id(v) in local,
         )
-        for v in slot_variables
+        for v in variables
     )
-    for spec in specs:
-        if not spec.dtype.is_floating:
-            raise ValueError(
-                f"Variable {spec.path} is {spec.dtype.name}: only floating point variables can be "
-                "averaged between clients."
-            )
 
     def initial_variables(seed: int) -> Variables:
         return model.split(
             [
                 _initial_value(v, seeding.integer_seed(seed, seeding.MODEL, index))
-                for index, v in enumerate(slot_variables)
+                for index, v in enumerate(variables)
             ]
         )
 
     def forward(
-        variables: Variables, batch: Batch, client: ClientContext, seed: Any, training: bool
+        values: Variables, batch: Batch, client: ClientContext, seed: Any, training: bool
     ) -> tuple[Outputs, tf.Tensor, Variables]:
-        with (
-            slots.bound(slot_variables, model.join(variables)) as values,
-            calling.call(client, seed),
-        ):
-            result = keras_model(_inputs(keras_model, batch), training=training)
-            regularisation = tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
-            updated = model.split([values[id(v)] for v in slot_variables])
-        outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
+        with slots.bound(variables, model.join(values)) as bound, calling.call(client, seed):
+            outputs, regularisation = call(batch, training)
+            updated = model.split([bound[id(v)] for v in variables])
         return outputs, regularisation, updated
 
-    def predict(variables, batch, client, seed, training) -> Outputs:
-        return forward(variables, batch, client, seed, training)[0]
+    def predict(values, batch, client, seed, training) -> Outputs:
+        return forward(values, batch, client, seed, training)[0]
 
-    def loss_fn(variables, batch, client, seed, training) -> LossOutput:
-        outputs, regularisation, updated = forward(variables, batch, client, seed, training)
+    def loss_fn(values, batch, client, seed, training) -> LossOutput:
+        outputs, regularisation, updated = forward(values, batch, client, seed, training)
         weight = batch[EXAMPLE_WEIGHT]
         mean = tf.math.divide_no_nan(
             tf.reduce_sum(weight * loss(batch, outputs)), tf.reduce_sum(weight)
@@ -150,30 +191,36 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     return {id(v) for name in local for v in with_weights[name].weights}
 
 
-def _refuse_stateful_random_layers(every_layer: list[tf.keras.layers.Layer]) -> None:
-    for layer in every_layer:
-        rates = (getattr(layer, name, 0) for name in ("rate", "dropout", "recurrent_dropout"))
-        own = isinstance(layer, layers.Dropout)
-        if not own and isinstance(layer, _RANDOM_LAYERS) and any(rates):
+def number_random_layers(roots: Iterable[tf.keras.layers.Layer]) -> None:
+    """Keeps the dropout layers below `roots` apart.
+
+    Raises:
+      ValueError: If there are Keras's own random layers among them.
+    """
+    every_layer = [
+        layer
+        for root in roots
+        for layer in root._flatten_layers()  # pylint: disable=protected-access
+    ]
+    for salt, layer in enumerate(every_layer):
+        if isinstance(layer, layers.Dropout):
+            layer.salt = salt
+        elif _draws_from_shared_generator(layer):
             raise ValueError(
                 f"Layer {layer.name!r} ({type(layer).__name__}) draws from Keras's shared random "
                 "generator, so results would depend on what ran before: use "
-                "`tff_het.models.layers.Dropout`."
+                "`tff_het.models.layers.Dropout`, or draw from the seed of "
+                "`tff_het.models.calling.current`."
             )
 
 
-_RANDOM_LAYERS = (
-    tf.keras.layers.Dropout,
-    tf.keras.layers.GaussianDropout,
-    tf.keras.layers.GaussianNoise,
-    tf.keras.layers.AlphaDropout,
-    tf.keras.layers.LSTM,
-    tf.keras.layers.LSTMCell,
-    tf.keras.layers.GRU,
-    tf.keras.layers.GRUCell,
-    tf.keras.layers.SimpleRNN,
-    tf.keras.layers.SimpleRNNCell,
-)
+def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:
+    # Keras has no public name for what its random layers share.
+    if getattr(layer, "_random_generator", None) is None:
+        return False
+    names = ("rate", "stddev", "dropout", "recurrent_dropout")
+    amounts = [getattr(layer, name) for name in names if hasattr(layer, name)]
+    return any(amounts) or not amounts
 
 
 def _inputs(keras_model: tf.keras.Model, batch: Batch) -> Any:
@@ -193,7 +240,7 @@ def _initial_value(variable: slots.SlotVariable, seed: int) -> tf.Tensor:
     """Draws a variable's initial value anew; an initialiser's own seed is respected."""
     value_fn = variable.initial_value_fn
     if isinstance(value_fn, functools.partial):
-        initializer = value_fn.func
+        initializer: Any = value_fn.func
         config = initializer.get_config() if hasattr(initializer, "get_config") else {}
         if config.get("seed", seed) is None:
             seeded = type(initializer).from_config(config | {"seed": seed})

@@ -87,10 +87,15 @@ tf.register_tensor_conversion_function(SlotVariable, _to_tensor)
 
 @contextlib.contextmanager
 def slots() -> Iterator[None]:
-    """Variables created inside are `SlotVariable`s."""
+    """Floating point variables created inside are `SlotVariable`s."""
 
     def create(next_creator, **kwargs):
-        return SlotVariable(next_creator(**kwargs), kwargs.get("initial_value"))
+        variable = next_creator(**kwargs)
+        # Others cannot be part of a model (`keras_model.functional` says so), but random generators
+        # hold some, and those that make them must come as far as that message.
+        if not variable.dtype.is_floating:
+            return variable
+        return SlotVariable(variable, kwargs.get("initial_value"))
 
     with tf.variable_creator_scope(create):
         yield

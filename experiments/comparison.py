@@ -1,0 +1,100 @@
+"""What is said of all methods together: the clients, a table, figures."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments.configure import Setup
+from tff_het.evaluation import figures
+from tff_het.simulation import records
+
+# Column of the table -> entry of summary.json, how it is printed.
+_COLUMNS = {
+    "local test accuracy": ("local_test_accuracy_mean", "{:.4f}"),
+    "std over clients": ("local_test_accuracy_std", "{:.4f}"),
+    "worst 10 %": ("local_test_accuracy_worst_decile", "{:.4f}"),
+    "global model": ("global_test_accuracy", "{:.4f}"),
+    "parameters": ("parameters_total", "{:,}"),
+    "of these sent": ("parameters_sent", "{:,}"),
+    "MB up": ("bytes_up_total", "{:.2f}"),
+    "MB down": ("bytes_down_total", "{:.2f}"),
+}
+
+
+def describe(made: Setup, folder: Path) -> None:
+    """Prints who holds what, and keeps the partition and its picture."""
+    labels, test_labels = made.dataset.train["y"], made.dataset.test["y"]
+    print(f"{made.dataset.name}: {made.dataset.source}")
+    print(made.partition.describe(labels, test_labels))
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    made.partition.save(folder / "partition.npz")
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    made.partition.draw(figure.subplots(), labels, class_names=made.dataset.class_names)
+    figures.save(figure, folder / "figures" / "partition.png")
+
+
+def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
+    """Writes the comparison's tables and figures; returns the table as text."""
+    summaries = [json.loads((folder / method / "summary.json").read_text()) for method in methods]
+    curves = {method: _curve(folder / method) for method in methods}
+    by_client = {method: _by_client(folder / method) for method in methods}
+    for method in methods:
+        own = folder / method / "figures"
+        own.mkdir(exist_ok=True)
+        _draw(own, {method: curves[method]}, {method: by_client[method]}, made)
+    _draw(folder / "figures", curves, by_client, made)
+    table = _table(summaries)
+    records.write_atomically(folder / "comparison.md", table + "\n")
+    lines = [",".join(["method", *(key for key, _ in _COLUMNS.values())])]
+    lines += [
+        ",".join([s["method"], *(str(s.get(key, "")) for key, _ in _COLUMNS.values())])
+        for s in summaries
+    ]
+    records.write_atomically(folder / "comparison.csv", "\n".join(lines) + "\n")
+    return table
+
+
+def _draw(folder: Path, curves, by_client, made: Setup) -> None:
+    figures.save(figures.accuracy_over_rounds(curves), folder / "accuracy_over_rounds.png")
+    figures.save(
+        figures.accuracy_by_client(by_client, made.population.ids),
+        folder / "accuracy_by_client.png",
+    )
+
+
+def _table(summaries: Sequence[dict[str, Any]]) -> str:
+    rows = [["method", *_COLUMNS]]
+    for summary in summaries:
+        row = [summary["method"]]
+        for column, (key, form) in _COLUMNS.items():
+            value = summary.get(key)
+            if column.startswith("MB"):
+                value = value / 1e6
+            row.append("-" if value is None else form.format(value))
+        rows.append(row)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines)
+
+
+def _curve(folder: Path) -> tuple[np.ndarray, np.ndarray, None, None]:
+    with (folder / "metrics.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["local_test_accuracy_mean"]]
+    rounds = np.array([int(row["round"]) for row in rows])
+    return rounds, np.array([float(row["local_test_accuracy_mean"]) for row in rows]), None, None
+
+
+def _by_client(folder: Path) -> np.ndarray:
+    with (folder / "clients.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
+    last = rows[-1]["round"]
+    return np.array([float(row["accuracy"]) for row in rows if row["round"] == last])

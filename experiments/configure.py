@@ -1,0 +1,221 @@
+"""From flags to what they name: data, clients, network, local training, schedule."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+from absl import flags
+
+from experiments.defaults import DEFAULTS, Defaults
+from experiments.flags import data as data_flags
+from experiments.flags import method as method_flags
+from experiments.flags import run as run_flags
+from tff_het import datasets, methods, partitions
+from tff_het.clients import Population
+from tff_het.learning.augmentation import crop_and_flip
+from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.models import architectures
+from tff_het.simulation import cohorts, loop
+
+# Flags that do not define a run: with others, a run may go on where it stopped.
+NOT_OF_THE_RUN = ("rounds", "runtime", "clients_in_parallel", "output_dir", "data_dir", "method")
+
+# Flag -> (option of the partition, how its text is read).
+_PARTITION_OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "shards_per_client": ("shards_per_client", int),
+    "dirichlet_alpha": ("alpha", float),
+    "client_classes": ("classes", lambda text: _classes(text)),
+    "group_column": ("column", str),
+    "max_groups": ("max_groups", int),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What all methods of a program have in common."""
+
+    dataset: datasets.Dataset
+    partition: partitions.Partition
+    population: Population
+    architecture: architectures.Architecture
+    training: LocalTraining
+    schedule: cohorts.Schedule
+    settings: loop.Settings
+
+
+def fill_in_defaults() -> None:
+    """Gives the flags that depend on the data set their values."""
+    chosen = DEFAULTS[data_flags.DATASET.value]
+    flat = dataclasses.asdict(chosen)
+    if flags.FLAGS.local_steps is not None:
+        if flags.FLAGS.local_epochs is not None:
+            raise ValueError("Give either --local_epochs or --local_steps, not both.")
+        flat.pop("local_epochs")
+    # A partition of another kind does not share the data set's number of clients.
+    if flags.FLAGS.partition not in (None, chosen.partition):
+        flat["num_clients"] = chosen.num_clients or Defaults.num_clients
+    for name, value in flat.items():
+        if flags.FLAGS[name].value is None:
+            flags.FLAGS[name].value = value
+
+
+def setup() -> Setup:
+    """Makes what the flags name.
+
+    Raises:
+      ValueError: If flags contradict each other or do not fit the data.
+      FileNotFoundError: If files are missing.
+    """
+    seed = run_flags.SEED.value
+    training = _training()
+    dataset = datasets.load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
+    partition = partitions.make(
+        data_flags.PARTITION.value,
+        dataset.train,
+        dataset.test,
+        num_clients=data_flags.NUM_CLIENTS.value,
+        seed=seed,
+        **_partition_options(),
+    )
+    population = Population.from_partition(
+        dataset, partition, validation_fraction=data_flags.VALIDATION_FRACTION.value, seed=seed
+    )
+    cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
+    return Setup(
+        dataset=dataset,
+        partition=partition,
+        population=population,
+        architecture=architectures.make(
+            method_flags.MODEL.value, population.element_spec, dataset.num_classes
+        ),
+        training=training,
+        schedule=cohorts.uniform(len(population), cohort_size, seed),
+        settings=loop.Settings(
+            rounds=run_flags.ROUNDS.value,
+            seed=seed,
+            eval_every=run_flags.EVAL_EVERY.value,
+            checkpoint_every=run_flags.CHECKPOINT_EVERY.value,
+            keep_checkpoints=run_flags.KEEP_CHECKPOINTS.value,
+            states_in_memory=run_flags.CLIENT_STORE.value == "memory",
+        ),
+    )
+
+
+def processes(made: Setup) -> dict[str, FederatedProcess]:
+    """Builds the process of each method that was asked for.
+
+    Raises:
+      ValueError: If a method does not exist or a flag fits none of them.
+    """
+    names = method_flags.METHOD.value
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"--method needs one or more different methods, found {names}.")
+    options = {"local": method_flags.LOCAL_LAYERS.value, "server_optimizer": _server_optimizer()}
+    options = {name: value for name, value in options.items() if value is not None}
+    taken = {method: methods.options(method) for method in names}
+    for option in options:
+        if not any(option in accepted for accepted in taken.values()):
+            flag = {"local": "--local_layers"}.get(option, f"--{option}")
+            raise ValueError(f"{flag} has no meaning for {', '.join(names)}.")
+    return {
+        method: methods.build(
+            method,
+            made.architecture,
+            made.training,
+            seed=run_flags.SEED.value,
+            **{name: value for name, value in options.items() if name in taken[method]},
+        )
+        for method in names
+    }
+
+
+def config(made: Setup, method: str) -> dict[str, Any]:
+    """Returns what defines a run: a folder that holds another one is not continued."""
+    values = {
+        name: value for name, value in flag_values().items() if name not in NOT_OF_THE_RUN
+    }
+    return values | {"method": method, "data_fingerprint": made.dataset.fingerprint()}
+
+
+def flag_values() -> dict[str, Any]:
+    """Returns all of the program's own flags, by name."""
+    modules = (data_flags, method_flags, run_flags)
+    found = flags.FLAGS.flags_by_module_dict()
+    return {flag.name: flag.value for module in modules for flag in found[module.__name__]}
+
+
+def flagfile(method: str) -> str:
+    """Returns the text of a flagfile that makes this method's run again."""
+    values = flag_values() | {"method": [method]}
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, bool):
+            lines.append(f"--{'' if value else 'no'}{name}")
+        elif value is not None:
+            text = ",".join(value) if isinstance(value, list) else value
+            lines.append(f"--{name}={text}")
+    return "\n".join(lines) + "\n"
+
+
+def _training() -> LocalTraining:
+    rate = method_flags.CLIENT_LEARNING_RATE.value
+    decay = method_flags.LEARNING_RATE_DECAY.value
+    if not rate:
+        raise ValueError("--client_learning_rate must be positive.")
+    if method_flags.CLIENT_OPTIMIZER.value == "adam":
+        if method_flags.CLIENT_MOMENTUM.value:
+            raise ValueError("--client_momentum belongs to --client_optimizer=sgd.")
+        optimizer = tff.learning.optimizers.build_adam(rate)
+    else:
+        momentum = method_flags.CLIENT_MOMENTUM.value or None
+        optimizer = tff.learning.optimizers.build_sgdm(rate, momentum)
+
+    def decayed(round_num: tf.Tensor) -> tf.Tensor:
+        return rate / (1.0 + decay * tf.cast(round_num, tf.float32))
+
+    return LocalTraining(
+        optimizer=optimizer,
+        batch_size=method_flags.BATCH_SIZE.value,
+        epochs=method_flags.LOCAL_EPOCHS.value,
+        steps=method_flags.LOCAL_STEPS.value,
+        at_most_one_pass=method_flags.AT_MOST_ONE_PASS.value,
+        shuffle=method_flags.SHUFFLE.value,
+        augment=crop_and_flip() if method_flags.AUGMENT.value else None,
+        weight_decay=method_flags.WEIGHT_DECAY.value,
+        clip_norm=method_flags.CLIP_NORM.value,
+        learning_rate=decayed if decay else None,
+    )
+
+
+def _server_optimizer():
+    name, rate = method_flags.SERVER_OPTIMIZER.value, method_flags.SERVER_LEARNING_RATE.value
+    if (name is None) != (rate is None):
+        raise ValueError("--server_optimizer and --server_learning_rate are given together.")
+    if name is None:
+        return None
+    build = {
+        "sgd": tff.learning.optimizers.build_sgdm,
+        "adam": tff.learning.optimizers.build_adam,
+        "yogi": tff.learning.optimizers.build_yogi,
+    }
+    return build[name](rate)
+
+
+def _partition_options() -> dict[str, Any]:
+    given = {}
+    for flag, (option, read) in _PARTITION_OPTIONS.items():
+        text = flags.FLAGS[flag].value
+        if text is None:
+            continue
+        try:
+            given[option] = read(text)
+        except ValueError as error:
+            raise ValueError(f"--{flag}={text} is not of the form it has: {error}") from error
+    return given
+
+
+def _classes(text: str) -> list[list[int]]:
+    return [[int(label) for label in part.split(",")] for part in text.split(";")]

@@ -1,0 +1,29 @@
+"""What suits each data set where no flag says otherwise."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Defaults:
+    """Flag values for one data set; the names are those of the flags."""
+
+    partition: str = "disjoint_classes"
+    num_clients: int | None = 5
+    model: str = "small_cnn"
+    rounds: int = 15
+    local_epochs: int = 1
+    batch_size: int = 32
+    client_learning_rate: float = 0.05
+    client_momentum: float = 0.0
+
+
+DEFAULTS: dict[str, Defaults] = {
+    "digits": Defaults(model="digits_cnn", rounds=20, batch_size=10, client_learning_rate=0.1),
+    "mnist": Defaults(),
+    "fashion_mnist": Defaults(),
+    "cifar10": Defaults(model="lenet5", rounds=50),
+    "adult": Defaults(partition="iid", model="mlp", num_clients=10),
+    "femnist": Defaults(partition="groups", num_clients=100, model="femnist_cnn", rounds=400),
+    "omniglot": Defaults(partition="groups", num_clients=None, rounds=50, batch_size=10),
+    "npz": Defaults(partition="iid", model="mlp", num_clients=10),
+}

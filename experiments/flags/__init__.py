@@ -1,0 +1,1 @@
+"""Flags in groups, one module each; only programs read them."""

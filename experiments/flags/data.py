@@ -1,0 +1,46 @@
+"""Data: what the examples are, and which client holds which."""
+
+from absl import flags
+
+from tff_het import datasets, partitions
+
+DATASET = flags.DEFINE_enum("dataset", "digits", datasets.names(), "The data set.")
+DATA_DIR = flags.DEFINE_string(
+    "data_dir",
+    None,
+    "A folder with one folder for each data set, named as it is, holding the original files. "
+    "Without it, data sets are downloaded (digits comes with scikit-learn).",
+)
+PARTITION = flags.DEFINE_enum(
+    "partition",
+    None,
+    partitions.names(),
+    "How examples are dealt to clients. Default: what suits the data set.",
+)
+NUM_CLIENTS = flags.DEFINE_integer(
+    "num_clients", None, "Number of clients. Default: what suits the data set.", lower_bound=1
+)
+SHARDS_PER_CLIENT = flags.DEFINE_integer(
+    "shards_per_client", None, "Shards of one class each a client gets (partition shards)."
+)
+DIRICHLET_ALPHA = flags.DEFINE_float(
+    "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet)."
+)
+CLIENT_CLASSES = flags.DEFINE_string(
+    "client_classes",
+    None,
+    "Classes of each client, such as '0,1;2,3;4,5,6;7,8,9' (partition disjoint_classes).",
+)
+GROUP_COLUMN = flags.DEFINE_string(
+    "group_column", None, "Column with the natural owner of an example (partition groups)."
+)
+MAX_GROUPS = flags.DEFINE_integer(
+    "max_groups", None, "Use this many of the natural owners (partition groups)."
+)
+VALIDATION_FRACTION = flags.DEFINE_float(
+    "validation_fraction",
+    0.0,
+    "Share of each client's training examples that is set apart for validation.",
+    lower_bound=0.0,
+    upper_bound=0.9,
+)

@@ -1,0 +1,58 @@
+"""Method: what is trained, and how. Several methods run on the same clients and cohorts."""
+
+from absl import flags
+
+from tff_het import methods
+from tff_het.models import architectures
+
+METHOD = flags.DEFINE_list(
+    "method", ["hdafl", "fed_avg"], f"Methods to compare, of: {', '.join(methods.names())}."
+)
+MODEL = flags.DEFINE_enum(
+    "model",
+    None,
+    list(architectures.NETWORKS),
+    "The network. Default: what suits the data set.",
+)
+LOCAL_LAYERS = flags.DEFINE_list(
+    "local_layers",
+    None,
+    "Layers that stay at the client, for methods with a choice. Default: the method's own.",
+)
+LOCAL_EPOCHS = flags.DEFINE_integer(
+    "local_epochs", None, "Passes over a client's examples in a round (E).", lower_bound=1
+)
+LOCAL_STEPS = flags.DEFINE_integer(
+    "local_steps", None, "Steps in a round, instead of --local_epochs.", lower_bound=1
+)
+AT_MOST_ONE_PASS = flags.DEFINE_bool(
+    "at_most_one_pass", False, "With --local_steps: stop at the end of the first pass."
+)
+BATCH_SIZE = flags.DEFINE_integer("batch_size", None, "Examples in a step (B).", lower_bound=1)
+SHUFFLE = flags.DEFINE_bool("shuffle", True, "Whether each pass has an order of its own.")
+CLIENT_OPTIMIZER = flags.DEFINE_enum(
+    "client_optimizer", "sgd", ["sgd", "adam"], "The clients' optimizer, new in every round."
+)
+CLIENT_LEARNING_RATE = flags.DEFINE_float(
+    "client_learning_rate", None, "Its learning rate.", lower_bound=0.0
+)
+CLIENT_MOMENTUM = flags.DEFINE_float(
+    "client_momentum", None, "Its momentum (sgd).", lower_bound=0.0, upper_bound=1.0
+)
+LEARNING_RATE_DECAY = flags.DEFINE_float(
+    "learning_rate_decay",
+    0.0,
+    "In round t, counted from 0, the clients' rate is client_learning_rate / (1 + decay * t).",
+    lower_bound=0.0,
+)
+WEIGHT_DECAY = flags.DEFINE_float(
+    "weight_decay", 0.0, "L2 weight decay in the clients' gradients.", lower_bound=0.0
+)
+CLIP_NORM = flags.DEFINE_float("clip_norm", None, "Global norm that gradients are clipped to.")
+AUGMENT = flags.DEFINE_bool("augment", False, "Random crops (4 pixels) and mirror images.")
+SERVER_OPTIMIZER = flags.DEFINE_enum(
+    "server_optimizer", None, ["sgd", "adam", "yogi"], "The server's. Default: plain averaging."
+)
+SERVER_LEARNING_RATE = flags.DEFINE_float(
+    "server_learning_rate", None, "Learning rate of --server_optimizer.", lower_bound=0.0
+)

@@ -1,0 +1,42 @@
+"""Run: how long, on what, and where the results go."""
+
+from absl import flags
+
+from tff_het.simulation import runtime
+
+ROUNDS = flags.DEFINE_integer(
+    "rounds", None, "Rounds of training. Default: what suits the data set.", lower_bound=1
+)
+CLIENTS_PER_ROUND = flags.DEFINE_integer(
+    "clients_per_round", None, "Clients drawn in a round. Default: all.", lower_bound=1
+)
+EVAL_EVERY = flags.DEFINE_integer(
+    "eval_every", 1, "Evaluate all clients after every so many rounds.", lower_bound=1
+)
+SEED = flags.DEFINE_integer(
+    "seed", 0, "Every random draw of the run follows from it.", lower_bound=0
+)
+RUNTIME = flags.DEFINE_enum("runtime", "worker", list(runtime.RUNTIMES), "What executes the rounds.")
+CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
+    "clients_in_parallel",
+    None,
+    "Clients that train at the same time. Default: one a core. Results do not depend on it.",
+    lower_bound=1,
+)
+OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir",
+    "runs/demo",
+    "Where the results go. A folder with an unfinished run of the same flags is continued.",
+)
+CHECKPOINT_EVERY = flags.DEFINE_integer(
+    "checkpoint_every", 1, "Save after every so many rounds.", lower_bound=1
+)
+KEEP_CHECKPOINTS = flags.DEFINE_integer(
+    "keep_checkpoints", 2, "How many checkpoints to keep.", lower_bound=1
+)
+CLIENT_STORE = flags.DEFINE_enum(
+    "client_store",
+    "memory",
+    ["memory", "disk"],
+    "Where client states are kept between rounds; disk for very many clients.",
+)

@@ -1,0 +1,50 @@
+"""The summary of one finished run."""
+
+import importlib.metadata
+import platform
+from typing import Any
+
+from experiments.configure import Setup
+from tff_het.evaluation import communication, statistics
+from tff_het.simulation import loop
+
+
+def of_run(
+    method: str, made: Setup, result: loop.Result, ledger: communication.Ledger
+) -> dict[str, Any]:
+    """Returns what `summary.json` holds; the same run gives the same bytes."""
+    assert result.evaluation is not None
+    cohorts = [len(made.schedule(round_num)) for round_num in range(result.rounds)]
+    values: dict[str, Any] = {
+        "method": method,
+        "dataset": made.dataset.name,
+        "partition": made.partition.name,
+        "model": made.architecture.name,
+        "seed": made.settings.seed,
+        "rounds": result.rounds,
+        "num_clients": len(made.population),
+        "client_rounds": sum(cohorts),
+    }
+    for split, local in result.evaluation.local.items():
+        accuracy = statistics.distribution(local.accuracy, local.num_examples)
+        loss = statistics.distribution(local.loss, local.num_examples)
+        values |= {f"local_{split}_accuracy_{name}": value for name, value in accuracy.items()}
+        values |= {
+            f"local_{split}_loss_{name}": loss[name] for name in ("mean", "weighted_mean", "std")
+        }
+    if result.evaluation.global_test is not None:
+        values["global_test_accuracy"] = result.evaluation.global_test.accuracy
+        values["global_test_loss"] = result.evaluation.global_test.loss
+    values |= {
+        "parameters_total": ledger.parameters_total,
+        "parameters_sent": ledger.parameters_sent,
+        "bytes_up_total": ledger.bytes_up * sum(cohorts),
+        "bytes_down_total": ledger.bytes_down * sum(cohorts),
+        "bytes_up_total_metrics": ledger.metrics_bytes_up * sum(cohorts),
+        "data_source": made.dataset.source,
+        "data_fingerprint": made.dataset.fingerprint(),
+        "python": platform.python_version(),
+        "tensorflow": importlib.metadata.version("tensorflow-cpu"),
+        "tensorflow_federated": importlib.metadata.version("tensorflow-federated"),
+    }
+    return values

@@ -1,0 +1,92 @@
+"""Trains and compares federated methods on one data set, dealt to clients in one way.
+
+Without flags: HDAFL and FedAvg on handwritten digits, five clients with two digits each.
+
+  python -m experiments.train
+  python -m experiments.train --dataset=fashion_mnist --data_dir=DIR --method=hdafl,fed_avg
+  python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags
+
+Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
+summary.json, figures, tensorboard, checkpoints); the comparison stands beside them. A run
+that was stopped or killed goes on where it was when the same command is given again.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app, flags
+from tqdm import tqdm
+
+from experiments import comparison, configure, summary
+from experiments.flags import command_line
+from experiments.flags import run as run_flags
+from tff_het.evaluation import communication
+from tff_het.learning.process import FederatedProcess
+from tff_het.simulation import checkpoints, loop, records, runtime
+
+
+def main(argv: Sequence[str]) -> None:
+    """Trains all methods, one after another, and compares them."""
+    if argv[1:]:
+        raise app.UsageError(f"Not a flag: {' '.join(argv[1:])}")
+    folder = Path(run_flags.OUTPUT_DIR.value)
+    with command_line.errors_in_one_line():
+        configure.fill_in_defaults()
+        made = configure.setup()
+        processes = configure.processes(made)
+        comparison.describe(made, folder)
+        parallel = run_flags.CLIENTS_IN_PARALLEL.value
+        with runtime.use(run_flags.RUNTIME.value, clients_in_parallel=parallel):
+            for method, process in processes.items():
+                train_method(method, process, made, folder / method)
+    print(comparison.write(made, folder, list(processes)))
+    print(f"Results: {folder}")
+
+
+def train_method(
+    method: str, process: FederatedProcess, made: configure.Setup, folder: Path
+) -> None:
+    """Trains one method, or goes on with it, and writes its summary and figures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done, total = checkpoints.rounds_done(folder), made.settings.rounds
+    with tqdm(total=total, initial=done, desc=method, unit="round", dynamic_ncols=True) as bar:
+        result = loop.train(
+            process,
+            made.population,
+            made.schedule,
+            made.settings,
+            test_examples=made.dataset.test,
+            folder=folder,
+            config=configure.config(made, method),
+            on_round=lambda row, seconds: _show(bar, row, seconds),
+        )
+    result.client_states.close()
+    records.write_atomically(folder / "flags.txt", configure.flagfile(method))
+    if result.stopped_by is not None:
+        print(
+            f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "
+            "command goes on from there.",
+            file=sys.stderr,
+        )
+        sys.exit(128 + result.stopped_by)
+    ledger = communication.ledger(process)
+    records.write_json(folder / "summary.json", summary.of_run(method, made, result, ledger))
+
+
+def _show(bar: tqdm, row: dict, seconds: float) -> None:
+    bar.set_postfix(
+        {
+            "loss": f"{row['train_loss']:.3f}",
+            "accuracy": f"{row.get('local_test_accuracy_mean', float('nan')):.3f}",
+            "MB": f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.2f}",
+            "s": f"{seconds:.2f}",
+        },
+        refresh=False,
+    )
+    bar.update()
+
+
+if __name__ == "__main__":
+    flags.adopt_module_key_flags(configure)
+    app.run(main, flags_parser=command_line.parse)

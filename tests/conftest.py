@@ -1,0 +1,27 @@
+"""What all tests share: who executes computations, and where real data sets are."""
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+from tff_het.simulation import runtime
+
+
+@pytest.fixture(scope="session")
+def worker() -> Iterator[runtime.WorkerContext]:
+    """Executes TFF computations from here to the end of the session; started when first asked for."""
+    with runtime.worker(clients_in_parallel=2) as context:
+        yield context
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> pathlib.Path:
+    """The folder of real data sets, `$TFF_HET_DATA_DIR`; skips where there is none."""
+    value = os.environ.get("TFF_HET_DATA_DIR")
+    if not value:
+        pytest.skip("TFF_HET_DATA_DIR is not set: it names the folder of the real data sets")
+    if not pathlib.Path(value).is_dir():
+        pytest.skip(f"TFF_HET_DATA_DIR={value!r} does not exist")
+    return pathlib.Path(value)

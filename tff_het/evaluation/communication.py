@@ -1,0 +1,183 @@
+"""The communication ledger: how many bytes a round moves, read off the compiled computation.
+
+What counts is what the runtime is told to move, not what a method says that it sends: the types of
+the values that cross between server and clients in the compiled `next`. So quantised updates
+count as they are encoded, what an aggregator exchanges for itself (clipping bounds, counts) counts
+too, and what only comes back at CLIENTS (client states) or is dead code does not.
+
+Not counted are what depends on the transport (serialisation, headers, the masks of secure
+aggregation) and the computation itself, constants of which (`federated_value` at CLIENTS) are part.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_het.learning.process import FederatedProcess
+
+
+class UnknownSizeError(ValueError):
+    """What travels has no size before the values are known, or none apart from the runtime's."""
+
+
+class Transfer(NamedTuple):
+    """One value that crosses between the server and each client.
+
+    Attributes:
+      operator: The TFF operator that moves it, such as 'federated_broadcast'.
+      to_server: True from the client to the server, False the other way.
+      value_type: The type of what one client receives or sends, without placement.
+      num_bytes: Its size for one client.
+    """
+
+    operator: str
+    to_server: bool
+    value_type: tff.Type
+    num_bytes: int
+
+
+class Traffic(NamedTuple):
+    """Bytes up (clients to server) and down (server to clients)."""
+
+    bytes_up: int
+    bytes_down: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """What one client sends and receives in one round.
+
+    Attributes:
+      parameters_total: Numbers in a client's whole model.
+      parameters_sent: Those of the global variables: how many of the model's
+        numbers travel each way when nothing is compressed.
+      bytes_up: Bytes from a client to the server, metrics included.
+      bytes_down: Bytes from the server to a client.
+      metrics_bytes_up: How many of `bytes_up` are the client work's training
+        metrics, which no method needs. An aggregator's own are not in here.
+    """
+
+    parameters_total: int
+    parameters_sent: int
+    bytes_up: int
+    bytes_down: int
+    metrics_bytes_up: int
+
+    def total(self, clients_per_round: Sequence[int]) -> Traffic:
+        """Returns the bytes of several rounds over all clients.
+
+        Args:
+          clients_per_round: [rounds], how many clients took part in each.
+
+        Raises:
+          ValueError: If a number is negative.
+        """
+        if any(number < 0 for number in clients_per_round):
+            raise ValueError(
+                f"Numbers of clients must not be negative, found {min(clients_per_round)}."
+            )
+        client_rounds = sum(map(int, clients_per_round))
+        return Traffic(client_rounds * self.bytes_up, client_rounds * self.bytes_down)
+
+
+def ledger(process: FederatedProcess) -> Ledger:
+    """Returns the ledger of a process.
+
+    Compiling takes about a second and executes nothing.
+
+    Raises:
+      UnknownSizeError: As `transfers`.
+    """
+    moved = transfers(process.next)
+    metrics_type = process.client_update.type_signature.result.member["metrics"]
+    return Ledger(
+        parameters_total=process.model.num_parameters,
+        parameters_sent=process.model.num_global_parameters,
+        bytes_up=sum(t.num_bytes for t in moved if t.to_server),
+        bytes_down=sum(t.num_bytes for t in moved if not t.to_server),
+        metrics_bytes_up=sum(
+            t.num_bytes for t in moved if t.to_server and t.value_type == metrics_type
+        ),
+    )
+
+
+def transfers(computation: tff.Computation) -> tuple[Transfer, ...]:
+    """Returns what crosses between server and clients, compiled as the runtime compiles it.
+
+    Args:
+      computation: A federated computation.
+
+    Returns:
+      The transfers in the order of the compiled computation; one that is called
+      twice is in it twice.
+
+    Raises:
+      UnknownSizeError: If a value holds strings, sequences or dimensions that are
+        not fixed, or if `federated_select` is used: whether clients receive
+        their slices or everything is up to the runtime.
+    """
+    compiled = tff.backends.native.desugar_and_transform_to_native(computation)
+    # TFF hands back what it could not compile as it was. Where it could, this changes nothing; it
+    # makes sure that calls are inlined and dead code is gone.
+    tree = tff.framework.to_call_dominant(compiled.to_building_block())
+    found: list[Transfer] = []
+
+    def visit(block):
+        if isinstance(block, tff.framework.Call) and isinstance(
+            block.function, tff.framework.Intrinsic
+        ):
+            found.extend(_transfers_of(block.function.uri, block.function.type_signature))
+        return block, False
+
+    tff.framework.transform_postorder(tree, visit)
+    return tuple(found)
+
+
+def _transfers_of(operator: str, signature: tff.FunctionType) -> Iterator[Transfer]:
+    """Whatever the operator: what is placed elsewhere than its result has to get there."""
+    if not isinstance(signature.result, tff.FederatedType):
+        return
+    for argument in _federated_types(signature.parameter):
+        if operator in ("federated_select", "federated_secure_select"):
+            raise UnknownSizeError(
+                f"How much {operator} moves is up to the runtime: each client's slices, or all of "
+                f"them. Found one at {argument}."
+            )
+        if argument.placement is not signature.result.placement:
+            yield Transfer(
+                operator=operator,
+                to_server=signature.result.placement is tff.SERVER,
+                value_type=argument.member,
+                num_bytes=num_bytes(argument.member),
+            )
+
+
+def _federated_types(value_type: tff.Type | None) -> Iterator[tff.FederatedType]:
+    if isinstance(value_type, tff.FederatedType):
+        yield value_type
+    elif isinstance(value_type, tff.StructType):
+        for element in value_type:
+            yield from _federated_types(element)
+
+
+def num_bytes(value_type: tff.Type) -> int:
+    """Returns the size of a value of this type: its numbers and nothing around them.
+
+    Raises:
+      UnknownSizeError: If the type does not fix it.
+    """
+    if isinstance(value_type, tff.StructType):
+        return sum(num_bytes(element) for element in value_type)
+    if not isinstance(value_type, tff.TensorType):
+        raise UnknownSizeError(f"The size of a value of type {value_type} depends on the value.")
+    dtype, shape = np.dtype(value_type.dtype), value_type.shape
+    if dtype.kind in "OSU" or shape is None or None in shape:
+        raise UnknownSizeError(
+            f"The size of a tensor of type {value_type} depends on its value: measure an encoded "
+            "one, or let it have a fixed shape."
+        )
+    return math.prod(shape) * dtype.itemsize

@@ -1,0 +1,212 @@
+"""Figures of runs: over the rounds, and client by client.
+
+Functions return a `Figure` that belongs to no window and no global state; `save` writes it.
+"""
+
+import contextlib
+import io
+import itertools
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+# Okabe and Ito (2008), told apart by colour-blind readers too; without yellow and black, of which
+# the first is hard to see on white. Line styles and markers differ as well, for print in grey.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+_LINES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MAX_SINGLE_CLIENTS = 20
+_LONG_LABEL = 4
+_BAND_ALPHA = 0.18
+
+
+class Curve(NamedTuple):
+    """A measure over the rounds.
+
+    Attributes:
+      rounds: [n], rounds done when it was measured.
+      mean: [n].
+      low: [n], lower end of a band around it; None without one.
+      high: [n], upper end of the band; None without one.
+    """
+
+    rounds: npt.ArrayLike
+    mean: npt.ArrayLike
+    low: npt.ArrayLike | None = None
+    high: npt.ArrayLike | None = None
+
+
+def accuracy_over_rounds(
+    curves: Mapping[str, Curve],
+    *,
+    band: str = "10th to 90th percentile of clients",
+    ylabel: str = "test accuracy (fraction of examples)",
+) -> Figure:
+    """Draws a line for each method over the rounds, in a band if there is one.
+
+    Args:
+      curves: By the method's name.
+      band: What the bands show; named in the legend.
+      ylabel: The measure and its unit.
+
+    Raises:
+      ValueError: If there are no curves, the parts of one differ in length, or a
+        band has one end only.
+    """
+    if not curves:
+        raise ValueError("There are no curves to draw.")
+    for name, curve in curves.items():
+        lengths = {len(np.atleast_1d(np.asarray(p))) for p in curve if p is not None}
+        if len(lengths) != 1 or (curve.low is None) != (curve.high is None):
+            raise ValueError(
+                f"Curve {name!r} must have as many values as rounds, and both ends of a band or "
+                f"none; found lengths {[None if p is None else np.size(p) for p in curve]}."
+            )
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    ax = figure.add_subplot()
+    for index, (name, curve) in enumerate(curves.items()):
+        colour = _COLOURS[index % len(_COLOURS)]
+        # A single point makes no line.
+        marker = _MARKERS[index % len(_MARKERS)] if np.size(curve.rounds) == 1 else None
+        line = _LINES[index % len(_LINES)]
+        ax.plot(curve.rounds, curve.mean, color=colour, linestyle=line, marker=marker, label=name)
+        if curve.low is not None and curve.high is not None:
+            ax.fill_between(
+                curve.rounds, curve.low, curve.high, color=colour, alpha=_BAND_ALPHA, linewidth=0
+            )
+    handles, _ = ax.get_legend_handles_labels()
+    if any(curve.low is not None for curve in curves.values()):
+        handles.append(Patch(color="grey", alpha=2 * _BAND_ALPHA, linewidth=0, label=band))
+    ax.legend(handles=handles, frameon=False)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlabel="communication round", ylabel=ylabel)
+    _tidy(ax)
+    return figure
+
+
+def accuracy_by_client(
+    results: Mapping[str, npt.ArrayLike],
+    client_labels: Sequence[str],
+    *,
+    ylabel: str = "test accuracy (fraction of examples)",
+) -> Figure:
+    """Draws how a measure is distributed over the clients, a box for each method.
+
+    Boxes reach from the lower to the upper quartile with the median inside,
+    whiskers to the last client within 1.5 times that length. Up to 20 clients
+    are drawn one by one as well, all methods of a client above each other.
+
+    Args:
+      results: By the method's name, [K]; nan where a client was not tested.
+      client_labels: [K], the clients' names.
+      ylabel: The measure and its unit.
+
+    Raises:
+      ValueError: If there are no results, or not one value for each client.
+    """
+    values = {name: np.asarray(result, np.float64) for name, result in results.items()}
+    wrong = {n: v.shape for n, v in values.items() if v.shape != (len(client_labels),)}
+    if not values or not client_labels or wrong:
+        raise ValueError(
+            f"Each method needs a value for each of the {len(client_labels)} clients; found "
+            f"{wrong or f'{len(values)} methods'}."
+        )
+    one_by_one = len(client_labels) <= _MAX_SINGLE_CLIENTS
+    box_width = 1.2 + 0.8 * len(values)  # Inches.
+    dots_width = 1.2 + 0.35 * len(client_labels) if one_by_one else 0.0
+    widths = [box_width, dots_width] if one_by_one else [max(box_width, 3.5)]
+    figure = Figure(figsize=(sum(widths) + 0.6, 4.2), layout="constrained")
+    axes = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
+    _draw_boxes(axes[0], values)
+    axes[0].set(ylabel=ylabel, xlabel="method")
+    if one_by_one:
+        _draw_clients(axes[1], values, client_labels)
+    for ax in axes:
+        _tidy(ax)
+    return figure
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Writes a figure as PNG: wholly or not at all, the same bytes for the same figure.
+
+    Args:
+      figure: The figure.
+      path: A file that ends in `.png`; replaced if it exists. Its folder is made
+        if it is missing.
+
+    Raises:
+      ValueError: If the path does not end in `.png`.
+      OSError: If it cannot be written.
+    """
+    path = pathlib.Path(path)
+    if path.suffix != ".png":
+        raise ValueError(f"Figures are written as .png, found {path.name!r}.")
+    picture = io.BytesIO()
+    # Without `Software` the bytes do not name Matplotlib's version; PNG has no other metadata here.
+    figure.savefig(picture, format="png", dpi=150, metadata={"Software": None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(picture.getvalue())
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _draw_boxes(ax: Axes, values: Mapping[str, np.ndarray]) -> None:
+    boxes = ax.boxplot(
+        [v[~np.isnan(v)] for v in values.values()],
+        widths=0.55,
+        patch_artist=True,
+        medianprops={"color": "black"},
+        flierprops={"marker": ".", "markersize": 4},
+    )
+    for box, colour in zip(boxes["boxes"], itertools.cycle(_COLOURS), strict=False):
+        box.set(facecolor=colour, alpha=0.6)
+    turned = max(map(len, values)) > 3 * _LONG_LABEL
+    ax.set_xticks(range(1, len(values) + 1), list(values), **_rotation(turned))
+
+
+def _draw_clients(ax: Axes, values: Mapping[str, np.ndarray], labels: Sequence[str]) -> None:
+    places = np.arange(len(labels))
+    table = np.stack(list(values.values()))  # [methods, K]
+    tested = ~np.isnan(table).all(axis=0)
+    if tested.any():
+        low, high = np.nanmin(table[:, tested], axis=0), np.nanmax(table[:, tested], axis=0)
+        ax.vlines(places[tested], low, high, color="lightgrey", linewidth=2, zorder=1)
+    for index, (name, row) in enumerate(values.items()):
+        ax.plot(
+            places,
+            row,
+            linestyle="none",
+            marker=_MARKERS[index % len(_MARKERS)],
+            color=_COLOURS[index % len(_COLOURS)],
+            alpha=0.85,
+            label=name,
+            zorder=2,
+        )
+    turned = max(map(len, labels)) > _LONG_LABEL
+    ax.set_xticks(places, list(labels), **_rotation(turned))
+    ax.set_xlabel("client")
+    ax.set_xlim(-0.6, len(labels) - 0.4)
+    # Above the dots, where it hides none of them.
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(values), frameon=False)
+
+
+def _rotation(turned: bool) -> dict:
+    return {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+
+
+def _tidy(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", alpha=0.3)
+    ax.set_axisbelow(True)

@@ -1,0 +1,156 @@
+"""Tests of models: each client's own on its own data, or the one global model on common data."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import scipy.special
+import tensorflow as tf
+from sklearn import metrics
+
+from tff_het.clients import Population
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.models.model import Weights
+
+_SPLITS = ("train", "validation", "test")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LocalTest:
+    """Result of `local_test`; entry k of every array is the population's client k.
+
+    Attributes:
+      client_ids: The clients' ids.
+      num_examples: int64 [K], examples tested on; may be 0.
+      accuracy: float64 [K], in [0, 1]; nan for clients without examples.
+      loss: float64 [K], mean cross entropy in nats; nan for clients without
+        examples, or where the model's outputs are not finite.
+      rounds: int64 [K], how often each client has trained; 0 means never.
+    """
+
+    client_ids: tuple[str, ...]
+    num_examples: np.ndarray
+    accuracy: np.ndarray
+    loss: np.ndarray
+    rounds: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class GlobalTest:
+    """Result of `global_test`.
+
+    Attributes:
+      num_examples: Examples tested on.
+      accuracy: In [0, 1].
+      loss: Mean cross entropy in nats.
+    """
+
+    num_examples: int
+    accuracy: float
+    loss: float
+
+
+def local_test(
+    process: FederatedProcess,
+    server_state: ServerState,
+    population: Population,
+    client_state: Callable[[int], ClientState],
+    split: str = "test",
+) -> LocalTest:
+    """Tests every client's own model on the client's own examples.
+
+    This is the "local test" of Liang et al. (2019, LG-FedAvg). A client's model is the
+    global weights with its own local state. All clients are tested, also those
+    that no round has sampled yet; one client's state is held at a time.
+
+    Args:
+      process: The process that the states belong to.
+      server_state: Its server state.
+      population: The clients.
+      client_state: A client's index -> its stored state, or its initial one.
+      split: 'train', 'validation' or 'test'.
+
+    Raises:
+      ValueError: If there is no such split, the model gives no logits, or a label
+        is not one of its classes.
+      KeyError: If the examples lack a column of the model.
+    """
+    if split not in _SPLITS:
+        raise ValueError(f"split must be one of {', '.join(_SPLITS)}; found {split!r}.")
+    # `predict` converts arrays at every call, but takes tensors as they are.
+    weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
+    num_clients = len(population)
+    num_examples = np.zeros(num_clients, np.int64)
+    accuracy = np.full(num_clients, np.nan)
+    loss = np.full(num_clients, np.nan)
+    rounds = np.zeros(num_clients, np.int64)
+    for index, client in enumerate(population):
+        state = client_state(index)
+        examples = getattr(client, split)
+        num_examples[index] = len(examples["y"])
+        rounds[index] = state.rounds
+        if num_examples[index]:
+            accuracy[index], loss[index] = _test(process, weights, state, examples, index)
+    return LocalTest(population.ids, num_examples, accuracy, loss, rounds)
+
+
+def has_global_model(process: FederatedProcess) -> bool:
+    """Whether the global variables alone are a complete model, the same for all clients."""
+    return not any(spec.local for spec in process.model.specs)
+
+
+def global_test(
+    process: FederatedProcess, server_state: ServerState, examples: Mapping[str, np.ndarray]
+) -> GlobalTest:
+    """Tests the one global model on a common test set.
+
+    Args:
+      process: A process whose model has no local variables.
+      server_state: Its server state.
+      examples: Columns [n, ...], n > 0, among them `y`, integers [n].
+
+    Raises:
+      ValueError: If there is no single global model, there are no examples, the
+        model gives no logits, or a label is not one of its classes.
+      KeyError: If the examples lack a column of the model.
+    """
+    if not has_global_model(process):
+        local = [spec.path for spec in process.model.specs if spec.local]
+        raise ValueError(
+            "There is no single global model to test: each client has its own "
+            f"{', '.join(local)}. Use local_test."
+        )
+    if not len(examples["y"]):
+        raise ValueError("At least one example is needed to test on, found 0.")
+    state = ClientState(model=Weights([], []), work=(), rounds=np.int32(0))
+    accuracy, loss = _test(process, server_state.weights, state, examples, 0)
+    return GlobalTest(len(examples["y"]), accuracy, loss)
+
+
+def _test(
+    process: FederatedProcess,
+    weights: Weights,
+    state: ClientState,
+    examples: Mapping[str, np.ndarray],
+    client: int,
+) -> tuple[float, float]:
+    """Accuracy and mean cross entropy of one model."""
+    columns = {name: examples[name] for name in process.model.example_spec}
+    outputs = process.predict(weights, state, columns, client=client)
+    if "logits" not in outputs:
+        raise ValueError(f"The model gives no logits to test, only {', '.join(outputs)}.")
+    labels = np.asarray(examples["y"])
+    logits = outputs["logits"].astype(np.float64)  # [n, classes]
+    num_classes = logits.shape[-1]
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(
+            f"The model has classes 0 to {num_classes - 1}, found labels from {labels.min()} to "
+            f"{labels.max()}."
+        )
+    # Not sklearn's log_loss: it takes probabilities, which it has to clip, so that a confident
+    # mistake would cost at most 36 nats. A diverged model's nan is an answer, not a warning.
+    with np.errstate(invalid="ignore"):
+        log_probabilities = scipy.special.log_softmax(logits, axis=-1)
+    loss = -np.mean(log_probabilities[np.arange(len(labels)), labels])
+    return float(metrics.accuracy_score(labels, logits.argmax(axis=-1))), float(loss)

@@ -1,0 +1,1 @@
+"""Runtimes, cohorts, client states, checkpoints, and the one training loop."""

@@ -1,0 +1,225 @@
+"""What a run needs to go on exactly where it was, in one SQLite file.
+
+Server state, client states and the rows of the run's tables are written in one
+transaction: after a kill at any moment the file holds either all of a
+checkpoint or none of it. The tables (CSV files) are copies made from here.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE servers (round INTEGER PRIMARY KEY, state BLOB);
+CREATE TABLE clients (client INTEGER, round INTEGER, state BLOB, PRIMARY KEY (client, round));
+CREATE INDEX clients_by_round ON clients (round, client);
+CREATE TABLE rows (name TEXT, round INTEGER, text TEXT, PRIMARY KEY (name, round));
+"""
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint file cannot be used: damaged, in use, or of another run."""
+
+
+def encode(structure: Any) -> bytes:
+    """Serialises the leaves of a structure of arrays, without pickle."""
+    buffer = io.BytesIO()
+    for leaf in tf.nest.flatten(structure):
+        np.lib.format.write_array(buffer, np.asarray(leaf), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def decode(data: bytes, like: Any) -> Any:
+    """Undoes `encode`, given any structure of the same form."""
+    buffer = io.BytesIO(data)
+    leaves = [np.lib.format.read_array(buffer, allow_pickle=False) for _ in tf.nest.flatten(like)]
+    return tf.nest.pack_sequence_as(like, leaves)
+
+
+def path_in(folder: Path) -> Path:
+    """Returns where a run's folder has its checkpoint file."""
+    return folder / "checkpoints" / "run.sqlite"
+
+
+def rounds_done(folder: Path) -> int:
+    """Returns how far the run in a folder has come; 0 where there is none, or it is damaged."""
+    path = path_in(folder)
+    if not path.exists():
+        return 0
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            return db.execute("SELECT max(round) FROM servers").fetchone()[0] or 0
+    except sqlite3.DatabaseError:
+        return 0
+
+
+class Checkpoints:
+    """The checkpoint file of one run.
+
+    What is put since the last `save` is in an open transaction: it is read back
+    by this object and gone after a crash.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], *, keep: int = 2):
+        """Opens the file, or makes it.
+
+        Args:
+          path: The file.
+          config: What defines the run (JSON values): a file made with another
+            one is refused.
+          keep: How many checkpoints are kept to return to.
+
+        Raises:
+          CheckpointError: If the file is damaged, in use by another process, or
+            of a run with another `config`.
+          ValueError: If `keep` is not positive.
+        """
+        if keep < 1:
+            raise ValueError(f"At least one checkpoint is kept, found keep={keep}.")
+        self._path = Path(path)
+        self._keep = keep
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        journal = Path(f"{path}-journal")
+        interrupted = journal.exists() and journal.stat().st_size > 0
+        try:
+            self._open(config)
+        except sqlite3.OperationalError as error:
+            raise CheckpointError(
+                f"{path} cannot be opened ({error}): is another process running in this folder?"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise CheckpointError(
+                f"{path} is damaged or no checkpoint file ({error}). Move it away to start anew."
+            ) from error
+        if interrupted:
+            logging.warning(
+                "The last save to %s was interrupted; it is ignored, and the run goes on from "
+                "round %d.",
+                path,
+                self.latest_round() or 0,
+            )
+
+    def _open(self, config: Mapping[str, Any]) -> None:
+        self._db = sqlite3.connect(
+            self._path, isolation_level=None, timeout=1.0, check_same_thread=False
+        )
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("BEGIN EXCLUSIVE")
+        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not tables:
+            for statement in _SCHEMA.split(";"):
+                self._db.execute(statement)
+            about = {"format": json.dumps(_FORMAT), "config": json.dumps(dict(config))}
+            self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        self._commit()
+        about = dict(self._db.execute("SELECT key, value FROM about"))
+        if json.loads(about["format"]) != _FORMAT:
+            raise CheckpointError(
+                f"{self._path} has format {about['format']}, this version reads {_FORMAT}."
+            )
+        saved, wanted = json.loads(about["config"]), json.loads(json.dumps(dict(config)))
+        different = [k for k in {**saved, **wanted} if saved.get(k) != wanted.get(k)]
+        if different:
+            changes = "; ".join(
+                f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in sorted(different)
+            )
+            self._db.close()
+            raise CheckpointError(
+                f"{self._path} belongs to a run with other settings ({changes}). Give another "
+                "output folder, or delete this one to start anew."
+            )
+
+    def _commit(self) -> None:
+        self._db.execute("COMMIT")
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def rounds(self) -> list[int]:
+        """Returns the rounds of the checkpoints that are there, ascending."""
+        return [r for (r,) in self._db.execute("SELECT round FROM servers ORDER BY round")]
+
+    def latest_round(self) -> int | None:
+        """Returns the last checkpoint's round, or None."""
+        return max(self.rounds(), default=None)
+
+    def server_state(self, like: Any) -> Any:
+        """Returns the last checkpoint's server state; `like` gives its structure."""
+        (data,) = self._db.execute("SELECT state FROM servers ORDER BY round DESC").fetchone()
+        return decode(data, like)
+
+    def client_state(self, client: int) -> bytes | None:
+        """Returns a client's newest state, as `encode` made it, or None."""
+        found = self._db.execute(
+            "SELECT state FROM clients WHERE client = ? ORDER BY round DESC LIMIT 1", (client,)
+        ).fetchone()
+        return None if found is None else found[0]
+
+    def put_clients(self, round_num: int, states: Iterable[tuple[int, bytes]]) -> None:
+        """Writes encoded states of clients after `round_num` rounds."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO clients VALUES (?, ?, ?)",
+            ((client, round_num, state) for client, state in states),
+        )
+
+    def put_row(self, name: str, round_num: int, text: str) -> None:
+        """Adds a round's lines to the table `name`."""
+        self._db.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (name, round_num, text))
+
+    def rows(self, name: str) -> list[tuple[int, str]]:
+        """Returns (round, lines) of the table `name`, in order."""
+        query = "SELECT round, text FROM rows WHERE name = ? ORDER BY round"
+        return list(self._db.execute(query, (name,)))
+
+    def save(self, round_num: int, server_state: Any) -> None:
+        """Makes all that was put since the last save, and this state, a checkpoint."""
+        self._put_server(round_num, server_state)
+        self._forget_old()
+        self._commit()
+
+    def _put_server(self, round_num: int, server_state: Any) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO servers VALUES (?, ?)", (round_num, encode(server_state))
+        )
+
+    def _forget_old(self) -> None:
+        """Drops checkpoints beyond the last `keep`, and client states that only they need."""
+        rounds = self.rounds()
+        before, oldest = rounds[0], rounds[-self._keep :][0]
+        if before == oldest:
+            return
+        self._db.execute("DELETE FROM servers WHERE round < ?", (oldest,))
+        # Of each client the newest state up to the oldest checkpoint stays.
+        replaced = self._db.execute(
+            "SELECT client, max(round) FROM clients WHERE round > ? AND round <= ? GROUP BY client",
+            (before, oldest),
+        ).fetchall()
+        self._db.executemany("DELETE FROM clients WHERE client = ? AND round < ?", replaced)
+
+    def return_to(self, round_num: int) -> None:
+        """Forgets all that came after an earlier checkpoint.
+
+        Raises:
+          CheckpointError: If there is no checkpoint of that round.
+        """
+        if round_num not in self.rounds():
+            raise CheckpointError(
+                f"{self._path} has no checkpoint of round {round_num}, only of {self.rounds()}."
+            )
+        for table in ("servers", "clients", "rows"):
+            self._db.execute(f"DELETE FROM {table} WHERE round > ?", (round_num,))
+        self._commit()
+
+    def close(self) -> None:
+        """Closes the file; what was put since the last save is dropped."""
+        self._db.execute("ROLLBACK")
+        self._db.close()

@@ -1,0 +1,43 @@
+"""Who trains in which round: schedules, functions from a round to clients.
+
+A schedule is any `Callable[[int], Sequence[int]]` from a round, counted from 0,
+to indices into the population. A device that joins later, training one device
+after another, or a single client are schedules of one's own.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tff_het import seeding
+
+Schedule = Callable[[int], Sequence[int]]
+
+
+def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
+    """Draws clients uniformly without replacement, anew in every round.
+
+    The draw depends on the seed and the round alone: all methods see the same
+    cohorts, and so does a run that is resumed.
+
+    Args:
+      num_clients: Size of the population.
+      clients_per_round: Size of a cohort.
+      seed: The seed of the run.
+
+    Returns:
+      A schedule that gives a round's clients in ascending order.
+
+    Raises:
+      ValueError: If a cohort is empty or larger than the population.
+    """
+    if not 1 <= clients_per_round <= num_clients:
+        raise ValueError(
+            f"clients_per_round must lie between 1 and the number of clients, {num_clients}; found "
+            f"{clients_per_round}."
+        )
+
+    def schedule(round_num: int) -> list[int]:
+        generator = seeding.generator(seed, seeding.COHORT, round_num)
+        drawn = generator.choice(num_clients, size=clients_per_round, replace=False)
+        return sorted(int(client) for client in drawn)
+
+    return schedule

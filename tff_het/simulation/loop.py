@@ -1,0 +1,299 @@
+"""The one training loop: cohort, round, client states, evaluation, checkpoint, report."""
+
+import collections
+import dataclasses
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tff_het import seeding
+from tff_het.clients import Population
+from tff_het.evaluation import communication, statistics
+from tff_het.evaluation.local_test import (
+    GlobalTest,
+    LocalTest,
+    global_test,
+    has_global_model,
+    local_test,
+)
+from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.simulation.checkpoints import Checkpoints, path_in
+from tff_het.simulation.client_states import ClientStates
+from tff_het.simulation.cohorts import Schedule
+from tff_het.simulation.records import Records
+from tff_het.simulation.stopping import StopRequest
+
+
+class DivergedError(RuntimeError):
+    """Training gave numbers that are not finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How long and how a process is trained.
+
+    Attributes:
+      rounds: Number of rounds.
+      seed: All of the run's draws follow from it.
+      eval_every: All clients are evaluated after every so many rounds, and after the last.
+      checkpoint_every: Likewise for checkpoints.
+      keep_checkpoints: How many checkpoints are kept.
+      states_in_memory: Whether client states stay in memory; otherwise they are
+        read from and written to the checkpoint file in each round.
+    """
+
+    rounds: int
+    seed: int
+    eval_every: int = 1
+    checkpoint_every: int = 1
+    keep_checkpoints: int = 2
+    states_in_memory: bool = True
+
+    def __post_init__(self):
+        for name in ("rounds", "eval_every", "checkpoint_every", "keep_checkpoints"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}.")
+
+
+class Evaluation(NamedTuple):
+    """Every client with its own model on its own data, and the global model where there is one."""
+
+    local: Mapping[str, LocalTest]  # By split: test, and validation where clients have some.
+    global_test: GlobalTest | None
+
+
+class Result(NamedTuple):
+    """What training gives.
+
+    Attributes:
+      state: The server's state.
+      client_states: The clients'.
+      rounds: Rounds done, fewer than asked for where a signal stopped the run.
+      evaluation: After the last round; None where the run was stopped.
+      rows: One for each round trained here, as in `metrics.csv`.
+      stopped_by: The signal that ended the run before its last round.
+    """
+
+    state: ServerState
+    client_states: ClientStates
+    rounds: int
+    evaluation: Evaluation | None
+    rows: list[dict[str, Any]]
+    stopped_by: signal.Signals | None
+
+
+# Called after each round with its row and the seconds that it took.
+OnRound = Callable[[Mapping[str, Any], float], None]
+
+
+def train(
+    process: FederatedProcess,
+    population: Population,
+    schedule: Schedule,
+    settings: Settings,
+    *,
+    test_examples: Mapping[str, np.ndarray] | None = None,
+    folder: Path | None = None,
+    config: Mapping[str, Any] | None = None,
+    on_round: OnRound | None = None,
+) -> Result:
+    """Trains a process on a population; goes on where the folder's run stopped.
+
+    SIGINT and SIGTERM end it after the round under way, with a checkpoint.
+
+    Args:
+      process: Any process of this project.
+      population: The clients.
+      schedule: Who trains in a round.
+      settings: See `Settings`.
+      test_examples: Common test set of the global model; by default all clients'
+        test examples together.
+      folder: Where the run's files go; without, nothing is written.
+      config: What defines the run, kept with the checkpoints: a folder with a run
+        of another `config` is refused.
+      on_round: Called after every round.
+
+    Raises:
+      CheckpointError: If the folder's run cannot be continued.
+      DivergedError: If the loss is not finite any more.
+    """
+    evaluate = _Evaluator(process, population, test_examples)
+    ledger = communication.ledger(process)
+    checkpoints = records = None
+    if folder is not None:
+        checkpoints = Checkpoints(path_in(folder), config or {}, keep=settings.keep_checkpoints)
+        records = Records(folder, _columns(process, evaluate), checkpoints)
+    states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
+    state, done = process.initialize(), 0
+    if checkpoints is not None and (saved := checkpoints.latest_round()) is not None:
+        state, done = checkpoints.server_state(like=state), saved
+    rows: list[dict[str, Any]] = []
+    evaluation, stopping = None, False
+    try:
+        with StopRequest() as stop:
+            while done < settings.rounds and not stopping:
+                times = [time.perf_counter()]
+                cohort = schedule(done)
+                clients = [
+                    client_input(process, population, states, state, settings.seed, done, client)
+                    for client in cohort
+                ]
+                state, metrics, kept = process.next(state, clients)
+                done += 1
+                states.put(done, ((int(k["client"]), k["state"]) for k in kept))
+                row = _training_row(done, len(cohort), metrics["train"], ledger)
+                times.append(time.perf_counter())
+
+                evaluation = None
+                if done == settings.rounds or done % settings.eval_every == 0:
+                    evaluation = evaluate(state, states)
+                    row |= _evaluation_row(evaluation)
+                times.append(time.perf_counter())
+
+                rows.append(row)
+                stopping = bool(stop)
+                due = done == settings.rounds or done % settings.checkpoint_every == 0
+                if checkpoints is not None and records is not None:
+                    records.put(row, _client_rows(done, evaluation))
+                    if due or stopping:
+                        states.flush(done)
+                        checkpoints.save(done, state)
+                        records.flush()
+                    times.append(time.perf_counter())
+                    records.put_times(done, np.diff(times))
+                if on_round is not None:
+                    on_round(row, time.perf_counter() - times[0])
+        if done == settings.rounds and evaluation is None:  # The run was complete before.
+            evaluation = evaluate(state, states)
+    except BaseException:
+        states.close()
+        raise
+    finally:
+        if records is not None:
+            records.close()
+    stopped_by = stop.signal if done < settings.rounds else None
+    return Result(state, states, done, evaluation, rows, stopped_by)
+
+
+def client_input(
+    process: FederatedProcess,
+    population: Population,
+    states: ClientStates,
+    server_state: ServerState,
+    seed: int,
+    round_num: int,
+    client: int,
+) -> collections.OrderedDict:
+    """Returns what `process.next` takes of a client: its index, seed, examples and state."""
+    train_examples = population[client].train
+    return collections.OrderedDict(
+        client=np.int32(client),
+        seed=seeding.stateless_seed(seed, seeding.CLIENT_WORK, round_num, client),
+        examples=collections.OrderedDict(
+            (column, train_examples[column]) for column in process.model.example_spec
+        ),
+        state=states.get(client, server_state),
+    )
+
+
+class _Evaluator:
+    """Evaluates all clients, whether they were sampled or not."""
+
+    def __init__(
+        self,
+        process: FederatedProcess,
+        population: Population,
+        test_examples: Mapping[str, np.ndarray] | None,
+    ):
+        self._process = process
+        self._population = population
+        self._test_examples = test_examples
+        has_validation = any(len(client.validation["y"]) for client in population)
+        self.splits = ("test", "validation") if has_validation else ("test",)
+        self.has_global_model = has_global_model(process)
+
+    def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
+        local = {
+            split: local_test(
+                self._process,
+                state,
+                self._population,
+                lambda client: states.get(client, state),
+                split=split,
+            )
+            for split in self.splits
+        }
+        if not self.has_global_model:
+            return Evaluation(local, None)
+        return Evaluation(local, self._global_test(state, local["test"]))
+
+    def _global_test(self, state: ServerState, local: LocalTest) -> GlobalTest:
+        examples = self._test_examples
+        if examples is None or len(examples["y"]) == local.num_examples.sum():
+            # Every test example was just looked at, by the same model.
+            return GlobalTest.pooled(local)
+        return global_test(self._process, state, examples)
+
+
+def _training_row(
+    done: int, num_clients: int, metrics: Mapping[str, Any], ledger: communication.Ledger
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"round": done, "clients": num_clients}
+    row |= {f"train_{name}": np.asarray(value).item() for name, value in metrics.items()}
+    if not math.isfinite(row["train_loss"]):
+        raise DivergedError(
+            f"The training loss of round {done} is {row['train_loss']}: training diverged. Lower "
+            "the client learning rate, or clip gradients."
+        )
+    row["bytes_up"] = ledger.bytes_up * num_clients
+    row["bytes_down"] = ledger.bytes_down * num_clients
+    return row
+
+
+_STATISTICS = ("mean", "weighted_mean", "std", "min", "worst_decile")
+
+
+def _evaluation_row(evaluation: Evaluation) -> dict[str, float]:
+    row = {}
+    for split, result in evaluation.local.items():
+        for name in ("accuracy", "loss"):
+            values = statistics.distribution(getattr(result, name), result.num_examples)
+            chosen = _STATISTICS if name == "accuracy" else ("mean", "weighted_mean")
+            row |= {f"local_{split}_{name}_{key}": values[key] for key in chosen}
+    if evaluation.global_test is not None:
+        row["global_test_accuracy"] = evaluation.global_test.accuracy
+        row["global_test_loss"] = evaluation.global_test.loss
+    return row
+
+
+def _columns(process: FederatedProcess, evaluate: _Evaluator) -> list[str]:
+    columns = ["round", "clients", "train_num_examples"]
+    columns += [f"train_{name}" for name in process.model.metrics]
+    columns += ["bytes_up", "bytes_down"]
+    for split in evaluate.splits:
+        columns += [f"local_{split}_accuracy_{key}" for key in _STATISTICS]
+        columns += [f"local_{split}_loss_{key}" for key in ("mean", "weighted_mean")]
+    if evaluate.has_global_model:
+        columns += ["global_test_accuracy", "global_test_loss"]
+    return columns
+
+
+def _client_rows(done: int, evaluation: Evaluation | None) -> Iterator[dict[str, Any]]:
+    if evaluation is None:
+        return
+    for split, result in evaluation.local.items():
+        for index, client in enumerate(result.client_ids):
+            yield {
+                "round": done,
+                "split": split,
+                "client": client,
+                "num_examples": result.num_examples[index],
+                "accuracy": result.accuracy[index],
+                "loss": result.loss[index],
+                "rounds_trained": result.rounds[index],
+            }

@@ -1,0 +1,131 @@
+"""The files that a run leaves: tables, TensorBoard, times.
+
+Tables are copies of what the checkpoint file holds. When a run goes on they are
+written anew from there, so an interrupted run ends with the bytes of one that
+was never interrupted. Times, which no two runs share, have a file of their own.
+"""
+
+import csv
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from tff_het.simulation.checkpoints import Checkpoints
+
+Row = Mapping[str, Any]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file that appears under its name only when it is complete."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON, complete or not at all; NaN is refused."""
+    write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+class Table:
+    """A CSV file whose lines also stand in the checkpoint file."""
+
+    def __init__(self, path: Path, columns: Sequence[str], checkpoints: Checkpoints):
+        self.columns = tuple(columns)
+        self._path = path
+        self._checkpoints = checkpoints
+        self._name = path.stem
+        self._pending: list[str] = []
+        lines = "".join(text for _, text in checkpoints.rows(self._name))
+        write_atomically(path, self._format([self.columns]) + lines)
+
+    def rows(self) -> list[dict[str, str]]:
+        """Returns the rows in the checkpoint file."""
+        lines = "".join(text for _, text in self._checkpoints.rows(self._name))
+        return list(csv.DictReader(io.StringIO(lines), fieldnames=self.columns))
+
+    def put(self, round_num: int, rows: Iterable[Row]) -> None:
+        """Adds the rows of a round; they are in the file after `flush`."""
+        values = [[_number(row.get(column)) for column in self.columns] for row in rows]
+        text = self._format(values)
+        self._checkpoints.put_row(self._name, round_num, text)
+        self._pending.append(text)
+
+    def flush(self) -> None:
+        """Appends what was put since the last time."""
+        with self._path.open("a") as file:
+            file.write("".join(self._pending))
+        self._pending.clear()
+
+    @staticmethod
+    def _format(rows: Iterable[Sequence[Any]]) -> str:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        return buffer.getvalue()
+
+
+def _number(value: Any) -> Any:
+    """Python's own number, whose text gives back every digit."""
+    return value.item() if hasattr(value, "item") else value
+
+
+class Records:
+    """All files of a run beside the checkpoints."""
+
+    def __init__(self, folder: Path, columns: Sequence[str], checkpoints: Checkpoints):
+        """Opens the files, and takes them back to the last checkpoint.
+
+        Args:
+          folder: The run's folder.
+          columns: Of `metrics.csv`; the first is `round`.
+          checkpoints: The run's checkpoint file.
+        """
+        self._metrics = Table(folder / "metrics.csv", columns, checkpoints)
+        self._clients = Table(folder / "clients.csv", CLIENT_COLUMNS, checkpoints)
+        self._times_path = folder / "times.csv"
+        if not self._times_path.exists():
+            self._times_path.write_text(
+                "round,training_seconds,evaluation_seconds,saving_seconds\n"
+            )
+        # Events cannot be taken back, so they are written anew as well.
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        self._events = tf.summary.create_file_writer(str(folder / "tensorboard"))
+        for row in self._metrics.rows():
+            self._write_events({k: float(v) for k, v in row.items() if v != ""})
+
+    def put(self, row: Row, clients: Iterable[Row]) -> None:
+        """Adds a round's row, and a row for each client where it was evaluated."""
+        self._metrics.put(row["round"], [row])
+        self._clients.put(row["round"], clients)
+        self._write_events(row)
+
+    def flush(self) -> None:
+        """Brings the files up to the checkpoint that was just saved."""
+        self._metrics.flush()
+        self._clients.flush()
+        self._events.flush()
+
+    def put_times(self, round_num: int, seconds: Iterable[float]) -> None:
+        """Adds how long a round's training, evaluation and saving took."""
+        with self._times_path.open("a") as file:
+            file.write(",".join([str(round_num), *(f"{value:.4f}" for value in seconds)]) + "\n")
+
+    def close(self) -> None:
+        self._events.close()
+
+    def _write_events(self, row: Row) -> None:
+        with self._events.as_default(step=int(row["round"])):
+            for name, value in row.items():
+                if name != "round" and value is not None:
+                    tf.summary.scalar(name, value)
+
+
+CLIENT_COLUMNS = (
+    "round", "split", "client", "num_examples", "accuracy", "loss", "rounds_trained"
+)  # fmt: skip
