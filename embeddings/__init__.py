@@ -1,0 +1,1 @@
+"""Jobs that compute embeddings of raw data with published networks."""

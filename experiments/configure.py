@@ -134,9 +134,7 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
 
 def config(made: Setup, method: str) -> dict[str, Any]:
     """Returns what defines a run: a folder that holds another one is not continued."""
-    values = {
-        name: value for name, value in flag_values().items() if name not in NOT_OF_THE_RUN
-    }
+    values = {name: value for name, value in flag_values().items() if name not in NOT_OF_THE_RUN}
     return values | {"method": method, "data_fingerprint": made.dataset.fingerprint()}
 
 

@@ -30,7 +30,7 @@ from absl import app, flags
 from tff_het import methods
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
-from tff_het.simulation import records, runtime
+from tff_het.simulation import feeding, records, runtime
 
 _WORKLOADS = flags.DEFINE_list("workloads", ["W1", "W2", "W3"], "Which of W1, W2, W3.")
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "Rounds timed of each, after two to warm up.")
@@ -90,7 +90,9 @@ def measure(workload: Workload, runtime_name: str, rounds: int) -> dict[str, flo
     """Returns seconds a round of each contender, and the speedup."""
     examples = [_examples(workload, client) for client in range(_CLIENTS)]
     with runtime.use("worker") as worker, contextlib.ExitStack() as stack:
-        ours = worker if runtime_name == "worker" else stack.enter_context(runtime.use(runtime_name))
+        ours = (
+            worker if runtime_name == "worker" else stack.enter_context(runtime.use(runtime_name))
+        )
         contenders: dict[str, Callable[[], Any]] = {
             form.name.lower(): _tff(workload, examples, form, worker)
             for form in tff.learning.LoopImplementation
@@ -135,18 +137,13 @@ def _architecture(workload: Workload) -> architectures.Architecture:
 
 def _ours(workload: Workload, examples, context) -> Callable[[], Any]:
     optimizer = tff.learning.optimizers.build_sgdm(_LEARNING_RATE)
-    training = LocalTraining(
-        optimizer, batch_size=workload.batch_size, epochs=workload.epochs
-    )
+    training = LocalTraining(optimizer, batch_size=workload.batch_size, epochs=workload.epochs)
     process = methods.build("fed_avg", _architecture(workload), training, seed=0)
     with _installed(context):
         state = process.initialize()
     clients = [
-        collections.OrderedDict(
-            client=np.int32(index),
-            seed=np.array([index, 0], np.int32),
-            examples=data,
-            state=process.init_state(index, 0, state),
+        feeding.ClientInput(
+            index, np.array([index, 0], np.int32), data, process.init_state(index, 0, state)
         )
         for index, data in enumerate(examples)
     ]
@@ -154,7 +151,7 @@ def _ours(workload: Workload, examples, context) -> Callable[[], Any]:
     def run_round():
         nonlocal state
         with _installed(context):
-            state = process.next(state, clients).state
+            state = feeding.run_round(process, state, clients).state
 
     return run_round
 

@@ -39,7 +39,9 @@ def help_text(program: ModuleType) -> str:
     for group in _GROUPS:
         help_of_group = flags.FLAGS.module_help(group).split("\n", 2)[2]
         parts.append(f"{group.__doc__}\n\n{help_of_group.rstrip()}\n")
-    parts.append("--flagfile=FILE reads flags from a file; --helpfull lists those of all libraries.")
+    parts.append(
+        "--flagfile=FILE reads flags from a file; --helpfull lists those of all libraries."
+    )
     return "\n".join(parts)
 
 

@@ -16,7 +16,9 @@ EVAL_EVERY = flags.DEFINE_integer(
 SEED = flags.DEFINE_integer(
     "seed", 0, "Every random draw of the run follows from it.", lower_bound=0
 )
-RUNTIME = flags.DEFINE_enum("runtime", "worker", list(runtime.RUNTIMES), "What executes the rounds.")
+RUNTIME = flags.DEFINE_enum(
+    "runtime", "worker", list(runtime.RUNTIMES), "What executes the rounds."
+)
 CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
     "clients_in_parallel",
     None,

@@ -54,11 +54,16 @@ def test_every_network_gives_logits_and_the_last_hidden_layer(name):
 def test_bytes_are_scaled_and_numbers_are_not():
     """255 as a byte is 1 as a number."""
     values = [
-        architectures.make("mlp", spec(4, dtype=dtype), 3).model() for dtype in (np.uint8, np.float32)
+        architectures.make("mlp", spec(4, dtype=dtype), 3).model()
+        for dtype in (np.uint8, np.float32)
     ]
     outputs = [
         model.predict(
-            model.initial_variables(0), {"x": x}, ClientContext(0, 2, 0), np.zeros(2, np.int32), False
+            model.initial_variables(0),
+            {"x": x},
+            ClientContext(0, 2, 0),
+            np.zeros(2, np.int32),
+            False,
         )["logits"]
         for model, x in zip(
             values, (np.full((2, 4), 255, np.uint8), np.ones((2, 4), np.float32)), strict=True

@@ -28,9 +28,7 @@ def mlp() -> tf.keras.Model:
 
 def regularised() -> tf.keras.Model:
     x = tf.keras.Input([6], name="x")
-    h = dense(
-        5, "hidden", kernel_regularizer=tf.keras.regularizers.L2(0.1), activation="relu"
-    )(x)
+    h = dense(5, "hidden", kernel_regularizer=tf.keras.regularizers.L2(0.1), activation="relu")(x)
     model = tf.keras.Model(x, dense(3, "output")(h))
     model.add_loss(0.01 * tf.reduce_mean(tf.square(h)))
     return model
@@ -229,9 +227,7 @@ def test_split_and_join_are_inverse():
     split = model.split(values)
     assert model.join(split) == values
     by_path = {spec.path: place for place, spec in enumerate(model.specs)}
-    assert split.local_weights == Weights(
-        [by_path["hidden/kernel"]], [by_path["norm/moving_mean"]]
-    )
+    assert split.local_weights == Weights([by_path["hidden/kernel"]], [by_path["norm/moving_mean"]])
 
 
 def test_split_and_join_refuse_other_numbers_of_values():
@@ -240,7 +236,9 @@ def test_split_and_join_refuse_other_numbers_of_values():
         model.split([1, 2, 3])
     good = model.split([1, 2, 3, 4])
     for trainable in ([1], [1, 2, 3]):
-        with pytest.raises(ValueError, match=f"2 local trainable variables, found {len(trainable)}"):
+        with pytest.raises(
+            ValueError, match=f"2 local trainable variables, found {len(trainable)}"
+        ):
             model.join(good._replace(local_weights=Weights(trainable, [])))
 
 
@@ -372,7 +370,8 @@ def test_initial_values_depend_on_nothing_else():
 def test_paths_do_not_depend_on_what_was_built_before():
     def build():
         x = tf.keras.Input([6])
-        return tf.keras.Model(x, tf.keras.layers.Dense(3)(tf.keras.layers.Dense(5)(x)))
+        hidden = tf.keras.layers.Dense(5)(x)
+        return tf.keras.Model(x, tf.keras.layers.Dense(3)(hidden))
 
     first = [s.path for s in keras_model.from_keras(build, SPEC).specs]
     tf.keras.layers.Dense(1)(tf.keras.Input([1]))

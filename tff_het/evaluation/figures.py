@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 # Okabe and Ito (2008), told apart by colour-blind readers too; without yellow and black, of which
@@ -24,7 +23,9 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MAX_SINGLE_CLIENTS = 20
-_LONG_LABEL = 4
+_BOX_INCHES = 0.8
+_LONG_METHOD = 10  # Characters that fit under a box,
+_LONG_CLIENT = 4  # and under a client.
 _BAND_ALPHA = 0.18
 
 
@@ -54,7 +55,7 @@ def accuracy_over_rounds(
 
     Args:
       curves: By the method's name.
-      band: What the bands show; named in the legend.
+      band: What the bands show; stands above the figure.
       ylabel: The measure and its unit.
 
     Raises:
@@ -70,7 +71,7 @@ def accuracy_over_rounds(
                 f"Curve {name!r} must have as many values as rounds, and both ends of a band or "
                 f"none; found lengths {[None if p is None else np.size(p) for p in curve]}."
             )
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     ax = figure.add_subplot()
     for index, (name, curve) in enumerate(curves.items()):
         colour = _COLOURS[index % len(_COLOURS)]
@@ -82,11 +83,11 @@ def accuracy_over_rounds(
             ax.fill_between(
                 curve.rounds, curve.low, curve.high, color=colour, alpha=_BAND_ALPHA, linewidth=0
             )
-    handles, _ = ax.get_legend_handles_labels()
     if any(curve.low is not None for curve in curves.values()):
-        handles.append(Patch(color="grey", alpha=2 * _BAND_ALPHA, linewidth=0, label=band))
-    ax.legend(handles=handles, frameon=False)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_title(f"bands: {band}", fontsize="small", loc="left", color="dimgrey")
+    # Beside the axes it hides no curve.
+    figure.legend(loc="outside right center", frameon=False)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set(xlabel="communication round", ylabel=ylabel)
     _tidy(ax)
     return figure
@@ -102,7 +103,7 @@ def accuracy_by_client(
 
     Boxes reach from the lower to the upper quartile with the median inside,
     whiskers to the last client within 1.5 times that length. Up to 20 clients
-    are drawn one by one as well, all methods of a client above each other.
+    are drawn one by one as well, a client's methods joined by a line.
 
     Args:
       results: By the method's name, [K]; nan where a client was not tested.
@@ -120,15 +121,17 @@ def accuracy_by_client(
             f"{wrong or f'{len(values)} methods'}."
         )
     one_by_one = len(client_labels) <= _MAX_SINGLE_CLIENTS
-    box_width = 1.2 + 0.8 * len(values)  # Inches.
-    dots_width = 1.2 + 0.35 * len(client_labels) if one_by_one else 0.0
-    widths = [box_width, dots_width] if one_by_one else [max(box_width, 3.5)]
-    figure = Figure(figsize=(sum(widths) + 0.6, 4.2), layout="constrained")
+    widths = [1.2 + _BOX_INCHES * len(values)]
+    if one_by_one:
+        widths.append(1.0 + min(0.5, 0.2 + 0.1 * len(values)) * len(client_labels))
+    legend_width = 1.5 if one_by_one else 0.0
+    figure = Figure(figsize=(sum(widths) + legend_width, 4.2), layout="constrained")
     axes = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
     _draw_boxes(axes[0], values)
     axes[0].set(ylabel=ylabel, xlabel="method")
     if one_by_one:
         _draw_clients(axes[1], values, client_labels)
+        figure.legend(loc="outside right center", frameon=False)
     for ax in axes:
         _tidy(ax)
     return figure
@@ -172,34 +175,31 @@ def _draw_boxes(ax: Axes, values: Mapping[str, np.ndarray]) -> None:
     )
     for box, colour in zip(boxes["boxes"], itertools.cycle(_COLOURS), strict=False):
         box.set(facecolor=colour, alpha=0.6)
-    turned = max(map(len, values)) > 3 * _LONG_LABEL
+    turned = max(map(len, values)) > _LONG_METHOD
     ax.set_xticks(range(1, len(values) + 1), list(values), **_rotation(turned))
 
 
 def _draw_clients(ax: Axes, values: Mapping[str, np.ndarray], labels: Sequence[str]) -> None:
     places = np.arange(len(labels))
-    table = np.stack(list(values.values()))  # [methods, K]
-    tested = ~np.isnan(table).all(axis=0)
-    if tested.any():
-        low, high = np.nanmin(table[:, tested], axis=0), np.nanmax(table[:, tested], axis=0)
-        ax.vlines(places[tested], low, high, color="lightgrey", linewidth=2, zorder=1)
-    for index, (name, row) in enumerate(values.items()):
+    # Side by side within a client's place, so that equal values hide none of each other.
+    offsets = (np.arange(len(values)) + 0.5) / len(values) - 0.5
+    x = places + 0.6 * offsets[:, np.newaxis]  # [methods, K]
+    table = np.stack(list(values.values()))
+    ax.plot(x, table, color="lightgrey", linewidth=1.5, zorder=1)
+    for index, name in enumerate(values):
         ax.plot(
-            places,
-            row,
+            x[index],
+            table[index],
             linestyle="none",
             marker=_MARKERS[index % len(_MARKERS)],
             color=_COLOURS[index % len(_COLOURS)],
-            alpha=0.85,
             label=name,
             zorder=2,
         )
-    turned = max(map(len, labels)) > _LONG_LABEL
+    turned = max(map(len, labels)) > _LONG_CLIENT
     ax.set_xticks(places, list(labels), **_rotation(turned))
     ax.set_xlabel("client")
     ax.set_xlim(-0.6, len(labels) - 0.4)
-    # Above the dots, where it hides none of them.
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(values), frameon=False)
 
 
 def _rotation(turned: bool) -> dict:

@@ -6,6 +6,7 @@ client work, aggregator and finalizer. What is new is that clients keep a state.
 """
 
 import collections
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het import seeding
+from tff_het.learning import example_files
 from tff_het.learning import server_step as server_steps
 from tff_het.learning.client_work import ClientState, ClientWork, Download, Mean
 from tff_het.learning.types import computation, type_of
@@ -88,6 +90,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         server_update: tff.Computation,
         initial_work: Callable[[int], Any],
         initial_local: InitialLocal,
+        reading_files: Callable[[], "FederatedProcess"],
     ):
         super().__init__(initialize_fn, next_fn)
         self.model = model
@@ -95,7 +98,13 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self.server_update = server_update
         self._initial_work = initial_work
         self._initial_local = initial_local
+        self._reading_files = reading_files
         self._predict_batch = tf.function(self._predict_fn, reduce_retracing=True)
+
+    @functools.cached_property
+    def reading_files(self) -> "FederatedProcess":
+        """The same process, but for `examples`, which are the path of a file (`example_files`)."""
+        return self._reading_files()
 
     def download(self, state: ServerState) -> Download:
         """Returns what `client_update` takes from the server."""
@@ -248,6 +257,7 @@ def compose(
     server_step: tff.learning.templates.FinalizerProcess | None = None,
     distributor: tff.learning.templates.DistributionProcess | None = None,
     initial_local: InitialLocal = shared_start,
+    examples_in_files: bool = False,
 ) -> FederatedProcess:
     """Composes a process from its parts.
 
@@ -263,11 +273,24 @@ def compose(
       distributor: How the global variables reach the clients; a plain broadcast
         by default.
       initial_local: What a client's local variables start from.
+      examples_in_files: Whether clients' examples are given as paths of files;
+        see `FederatedProcess.reading_files`.
 
     Raises:
       ValueError: If a part is given where nothing travels: the model has no
         global variables.
     """
+    reading_files = functools.partial(
+        compose,
+        model,
+        client_work,
+        seed=seed,
+        aggregator=aggregator,
+        server_step=server_step,
+        distributor=distributor,
+        initial_local=initial_local,
+        examples_in_files=True,
+    )
     weights_type = type_of(model.tensor_specs.global_weights)
     anything_travels = model.num_global_parameters > 0
     if not anything_travels and (aggregator, server_step, distributor) != (None, None, None):
@@ -280,7 +303,7 @@ def compose(
     if server_step is None:
         server_step = server_steps.apply_update(model)
 
-    client_type = _client_type(model, client_work)
+    client_type = _client_type(model, client_work, examples_in_files)
     run_client = _client_computation(model, client_work, weights_type, client_type)
     sent_type = run_client.type_signature.result
     aggregation = _aggregation(aggregator, sent_type) if anything_travels else None
@@ -377,10 +400,11 @@ def compose(
         server_update=server_update,
         initial_work=client_work.initial_work,
         initial_local=initial_local,
+        reading_files=reading_files,
     )
 
 
-def _client_type(model: Model, client_work: ClientWork) -> tff.Type:
+def _client_type(model: Model, client_work: ClientWork, in_files: bool) -> tff.Type:
     @tff.tensorflow.computation
     def initial_work():
         return client_work.initial_work(0)
@@ -394,7 +418,11 @@ def _client_type(model: Model, client_work: ClientWork) -> tff.Type:
         collections.OrderedDict(
             client=tff.TensorType(np.int32),
             seed=tff.TensorType(np.int32, [2]),
-            examples=type_of(collections.OrderedDict(model.example_spec)),
+            examples=(
+                tff.TensorType(np.str_)
+                if in_files
+                else type_of(collections.OrderedDict(model.example_spec))
+            ),
             state=state,
         )
     )
@@ -407,6 +435,8 @@ def _client_computation(
 
     def run(weights, round_num, client):
         examples, state = client["examples"], client["state"]
+        if isinstance(examples, tf.Tensor):
+            examples = example_files.read(examples, model.example_spec)
         num_examples = tf.shape(next(iter(examples.values())))[0]
         context = ClientContext(client["client"], num_examples, state.rounds)
         result = client_work.train(

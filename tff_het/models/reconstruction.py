@@ -157,7 +157,7 @@ class _FunctionalReconstructionModel(tff.learning.models.ReconstructionModel):
 
     def forward_pass(
         self, batch_input: Batch, training: bool = True
-    ) -> tff.learning.models.ReconstructionBatchOutput:
+    ) -> tff.learning.models.reconstruction_model.ReconstructionBatchOutput:
         num_examples = tf.shape(batch_input["x"])[0]
         client = ClientContext(tf.constant(-1), num_examples, tf.constant(0))
         values = Variables(
@@ -169,6 +169,6 @@ class _FunctionalReconstructionModel(tff.learning.models.ReconstructionModel):
         outputs = self._model.predict(
             values, batch_input, client, tf.zeros([2], tf.int32), training
         )
-        return tff.learning.models.ReconstructionBatchOutput(
+        return tff.learning.models.reconstruction_model.ReconstructionBatchOutput(
             predictions=outputs["logits"], labels=batch_input["y"], num_examples=num_examples
         )

@@ -1,6 +1,5 @@
 """The one training loop: cohort, round, client states, evaluation, checkpoint, report."""
 
-import collections
 import dataclasses
 import math
 import signal
@@ -25,6 +24,7 @@ from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation.checkpoints import Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
+from tff_het.simulation.feeding import ClientInput, run_round
 from tff_het.simulation.records import Records
 from tff_het.simulation.stopping import StopRequest
 
@@ -140,10 +140,17 @@ def train(
                 times = [time.perf_counter()]
                 cohort = schedule(done)
                 clients = [
-                    client_input(process, population, states, state, settings.seed, done, client)
+                    ClientInput(
+                        index=client,
+                        seed=seeding.stateless_seed(
+                            settings.seed, seeding.CLIENT_WORK, done, client
+                        ),
+                        examples=population[client].train,
+                        state=states.get(client, state),
+                    )
                     for client in cohort
                 ]
-                state, metrics, kept = process.next(state, clients)
+                state, metrics, kept = run_round(process, state, clients)
                 done += 1
                 states.put(done, ((int(k["client"]), k["state"]) for k in kept))
                 row = _training_row(done, len(cohort), metrics["train"], ledger)
@@ -178,27 +185,6 @@ def train(
             records.close()
     stopped_by = stop.signal if done < settings.rounds else None
     return Result(state, states, done, evaluation, rows, stopped_by)
-
-
-def client_input(
-    process: FederatedProcess,
-    population: Population,
-    states: ClientStates,
-    server_state: ServerState,
-    seed: int,
-    round_num: int,
-    client: int,
-) -> collections.OrderedDict:
-    """Returns what `process.next` takes of a client: its index, seed, examples and state."""
-    train_examples = population[client].train
-    return collections.OrderedDict(
-        client=np.int32(client),
-        seed=seeding.stateless_seed(seed, seeding.CLIENT_WORK, round_num, client),
-        examples=collections.OrderedDict(
-            (column, train_examples[column]) for column in process.model.example_spec
-        ),
-        state=states.get(client, server_state),
-    )
 
 
 class _Evaluator:

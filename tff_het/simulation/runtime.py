@@ -226,7 +226,10 @@ class WorkerContext(tff.framework.SyncExecutionContext):
     Attributes:
         pid: The worker's process id.
         port: The port on which it serves.
+        reads_files: Examples reach it faster as files than as arguments.
     """
+
+    reads_files = True
 
     def __init__(self, channel: grpc.Channel, process: _Process) -> None:
         self.pid = process.pid

@@ -1,0 +1,100 @@
+"""Tests of the figures: what is drawn, and how it is written."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from tff_het.evaluation import figures
+from tff_het.evaluation.figures import Curve, accuracy_by_client, accuracy_over_rounds, save
+
+
+def test_a_line_for_each_method_with_its_band():
+    rounds = [0, 5, 10]
+    figure = accuracy_over_rounds(
+        {
+            "fed_avg": Curve(rounds, [0.1, 0.5, 0.6], [0.0, 0.4, 0.5], [0.2, 0.6, 0.7]),
+            "hdafl": Curve(rounds, [0.1, 0.7, 0.8]),
+        },
+        band="all clients",
+    )
+    (ax,) = figure.axes
+    assert [line.get_label() for line in ax.lines] == ["fed_avg", "hdafl"]
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), [0.1, 0.7, 0.8])
+    assert len(ax.collections) == 1  # The band.
+    assert ax.get_title(loc="left") == "bands: all clients"
+    assert ax.get_xlabel() == "communication round"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fed_avg", "hdafl"]
+
+
+def test_neighbouring_methods_differ_in_colour_and_in_line():
+    curves = {str(i): Curve([0, 1], [0, 1]) for i in range(12)}
+    lines = accuracy_over_rounds(curves).axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
+
+
+def test_few_clients_are_drawn_one_by_one():
+    results = {"fed_avg": [0.5, np.nan, 1.0], "hdafl": [0.75, 0.25, 1.0]}
+    figure = accuracy_by_client(results, ["a", "b", "c"])
+    boxes, clients = figure.axes
+    assert [t.get_text() for t in boxes.get_xticklabels()] == ["fed_avg", "hdafl"]
+    assert [t.get_text() for t in clients.get_xticklabels()] == ["a", "b", "c"]
+    medians = [line.get_ydata()[0] for line in boxes.lines if line.get_color() == "black"]
+    assert 0.75 in medians
+    dots = {line.get_label(): line for line in clients.lines if line.get_marker() != "None"}
+    for name, values in results.items():
+        np.testing.assert_array_equal(dots[name].get_ydata(), values)
+        np.testing.assert_array_equal(np.rint(dots[name].get_xdata()), [0, 1, 2])
+
+
+def test_many_clients_are_boxes_alone():
+    names = [str(i) for i in range(21)]
+    assert len(accuracy_by_client({"a": np.linspace(0, 1, 21)}, names).axes) == 1
+    assert len(accuracy_by_client({"a": np.linspace(0, 1, 20)}, names[:20]).axes) == 2
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(ValueError, match="no curves"):
+        accuracy_over_rounds({})
+    with pytest.raises(ValueError, match="'a' must have as many values as rounds"):
+        accuracy_over_rounds({"a": Curve([0, 1], [0.5])})
+    with pytest.raises(ValueError, match="both ends"):
+        accuracy_over_rounds({"a": Curve([0, 1], [0.5, 0.5], low=[0.1, 0.1])})
+    with pytest.raises(ValueError, match=r"each of the 2 clients; found \{'a': \(1,\)\}"):
+        accuracy_by_client({"a": [0.5]}, ["x", "y"])
+    with pytest.raises(ValueError, match="0 methods"):
+        accuracy_by_client({}, ["x"])
+
+
+def test_pictures_are_the_same_bytes_every_time(tmp_path):
+    for name in ("one", "two"):
+        figure = accuracy_by_client({"a": [0.5, 0.6], "b": [0.1, np.nan]}, ["x", "y"])
+        save(figure, tmp_path / "figures" / f"{name}.png")
+    files = sorted((tmp_path / "figures").iterdir())
+    assert [file.name for file in files] == ["one.png", "two.png"]  # Nothing temporary is left.
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert b"Software" not in first
+    picture = imread(io.BytesIO(first), format="png")
+    assert picture.std() > 0.05  # Not blank.
+
+
+def test_a_failed_write_leaves_the_old_picture(tmp_path, monkeypatch):
+    path = tmp_path / "a.png"
+    path.write_bytes(b"old")
+
+    def fail(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(figures.pathlib.Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(Figure(), path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_only_png_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"written as \.png, found 'a\.pdf'"):
+        save(Figure(), tmp_path / "a.pdf")

@@ -1,0 +1,66 @@
+"""Tests of the distribution over clients."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tff_het.evaluation.statistics import distribution
+
+
+def test_numbers_by_hand():
+    result = distribution([0.5, 1.0, 0.0, 0.75], [2, 1, 1, 4])
+    assert result == {
+        "num_clients": 4,
+        "mean": 0.5625,
+        "weighted_mean": pytest.approx((1.0 + 1.0 + 0.0 + 3.0) / 8),
+        "std": pytest.approx(
+            math.sqrt(((1 / 16) ** 2 + (7 / 16) ** 2 + 0.5625**2 + 0.1875**2) / 4)
+        ),
+        "min": 0.0,
+        "max": 1.0,
+        "median": 0.625,
+        "worst_decile": 0.0,
+        **{
+            f"decile_{10 * d}": pytest.approx(np.quantile([0, 0.5, 0.75, 1], d / 10))
+            for d in range(1, 10)
+        },
+    }
+
+
+def test_weighted_mean_is_the_pooled_accuracy():
+    rng = np.random.default_rng(0)
+    correct = [rng.random(size) < 0.7 for size in (3, 50, 8, 1)]
+    result = distribution([c.mean() for c in correct], [len(c) for c in correct])
+    assert result["weighted_mean"] == pytest.approx(np.concatenate(correct).mean())
+
+
+@pytest.mark.parametrize(("num", "worst"), [(1, 1), (9, 1), (10, 1), (11, 2), (70, 7), (71, 8)])
+def test_worst_decile_holds_a_tenth_rounded_up(num, worst):
+    values = np.random.default_rng(num).permutation(num) / num
+    accuracies = distribution(values, np.ones(num))
+    losses = distribution(values, np.ones(num), higher_is_better=False)
+    assert accuracies["worst_decile"] == pytest.approx(np.arange(worst).mean() / num)
+    assert losses["worst_decile"] == pytest.approx((num - 1 - np.arange(worst)).mean() / num)
+
+
+def test_clients_without_examples_are_left_out():
+    with_empty = distribution([np.nan, 0.5, 1.0, np.nan], [0, 3, 1, 0])
+    assert with_empty == distribution([0.5, 1.0], [3, 1])
+    assert with_empty["num_clients"] == 2
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_nan_of_a_client_with_examples_is_not_hidden(higher_is_better):
+    result = distribution([0.5, np.nan], [1, 1], higher_is_better=higher_is_better)
+    assert result.pop("num_clients") == 2
+    assert all(math.isnan(value) for value in result.values())
+
+
+def test_what_cannot_be_summarised_is_refused():
+    with pytest.raises(ValueError, match="None of the 2 clients has examples"):
+        distribution([np.nan, np.nan], [0, 0])
+    with pytest.raises(ValueError, match=r"\(2,\) and \(3,\)"):
+        distribution([0.5, 0.5], [1, 1, 1])
+    with pytest.raises(ValueError, match="must not be negative, found -1"):
+        distribution([0.5, 0.5], [1, -1])
