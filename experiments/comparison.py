@@ -73,8 +73,8 @@ def _table(summaries: Sequence[dict[str, Any]]) -> str:
         row = [summary["method"]]
         for column, (key, form) in _COLUMNS.items():
             value = summary.get(key)
-            if column.startswith("MB"):
-                value = value / 1e6
+            if value is not None and column.startswith("MB"):
+                value /= 1e6
             row.append("-" if value is None else form.format(value))
         rows.append(row)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -86,11 +86,11 @@ def _table(summaries: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _curve(folder: Path) -> tuple[np.ndarray, np.ndarray, None, None]:
+def _curve(folder: Path) -> figures.Curve:
     with (folder / "metrics.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["local_test_accuracy_mean"]]
     rounds = np.array([int(row["round"]) for row in rows])
-    return rounds, np.array([float(row["local_test_accuracy_mean"]) for row in rows]), None, None
+    return figures.Curve(rounds, [float(row["local_test_accuracy_mean"]) for row in rows])
 
 
 def _by_client(folder: Path) -> np.ndarray:

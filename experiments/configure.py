@@ -45,6 +45,12 @@ class Setup:
     schedule: cohorts.Schedule
     settings: loop.Settings
 
+    @property
+    def common_test(self) -> datasets.Examples | None:
+        """What a global model is tested on; None: all clients' test examples, if that is all."""
+        covered = sum(len(part) for part in self.partition.test) == self.partition.num_test
+        return None if covered else self.dataset.test
+
 
 def fill_in_defaults() -> None:
     """Gives the flags that depend on the data set their values."""

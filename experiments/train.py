@@ -12,15 +12,14 @@ that was stopped or killed goes on where it was when the same command is given a
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from absl import app, flags
 from tqdm import tqdm
 
 from experiments import comparison, configure, summary
-from experiments.flags import command_line
-from experiments.flags import run as run_flags
+from experiments.flags import command_line, data, method, run
 from tff_het.evaluation import communication
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, runtime
@@ -28,41 +27,38 @@ from tff_het.simulation import checkpoints, loop, records, runtime
 
 def main(argv: Sequence[str]) -> None:
     """Trains all methods, one after another, and compares them."""
-    if argv[1:]:
-        raise app.UsageError(f"Not a flag: {' '.join(argv[1:])}")
-    folder = Path(run_flags.OUTPUT_DIR.value)
+    del argv
+    folder = Path(run.OUTPUT_DIR.value)
     with command_line.errors_in_one_line():
         configure.fill_in_defaults()
         made = configure.setup()
         processes = configure.processes(made)
         comparison.describe(made, folder)
-        parallel = run_flags.CLIENTS_IN_PARALLEL.value
-        with runtime.use(run_flags.RUNTIME.value, clients_in_parallel=parallel):
-            for method, process in processes.items():
-                train_method(method, process, made, folder / method)
+        parallel = run.CLIENTS_IN_PARALLEL.value
+        with runtime.use(run.RUNTIME.value, clients_in_parallel=parallel):
+            for name, process in processes.items():
+                train_method(name, process, made, folder / name)
     print(comparison.write(made, folder, list(processes)))
     print(f"Results: {folder}")
 
 
-def train_method(
-    method: str, process: FederatedProcess, made: configure.Setup, folder: Path
-) -> None:
+def train_method(name: str, process: FederatedProcess, made: configure.Setup, folder: Path) -> None:
     """Trains one method, or goes on with it, and writes its summary and figures."""
     folder.mkdir(parents=True, exist_ok=True)
     done, total = checkpoints.rounds_done(folder), made.settings.rounds
-    with tqdm(total=total, initial=done, desc=method, unit="round", dynamic_ncols=True) as bar:
+    with tqdm(total=total, initial=done, desc=name, unit="round", dynamic_ncols=True) as bar:
         result = loop.train(
             process,
             made.population,
             made.schedule,
             made.settings,
-            test_examples=made.dataset.test,
+            test_examples=made.common_test,
             folder=folder,
-            config=configure.config(made, method),
+            config=configure.config(made, name),
             on_round=lambda row, seconds: _show(bar, row, seconds),
         )
     result.client_states.close()
-    records.write_atomically(folder / "flags.txt", configure.flagfile(method))
+    records.write_atomically(folder / "flags.txt", configure.flagfile(name))
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "
@@ -71,10 +67,10 @@ def train_method(
         )
         sys.exit(128 + result.stopped_by)
     ledger = communication.ledger(process)
-    records.write_json(folder / "summary.json", summary.of_run(method, made, result, ledger))
+    records.write_json(folder / "summary.json", summary.of_run(name, made, result, ledger))
 
 
-def _show(bar: tqdm, row: dict, seconds: float) -> None:
+def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
     bar.set_postfix(
         {
             "loss": f"{row['train_loss']:.3f}",
@@ -88,5 +84,4 @@ def _show(bar: tqdm, row: dict, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    flags.adopt_module_key_flags(configure)
-    app.run(main, flags_parser=command_line.parse)
+    command_line.run(main, groups=(data, method, run))

@@ -15,7 +15,6 @@ hits all alike; the figures are medians, and speedup is the faster of TFF's form
 import collections
 import contextlib
 import dataclasses
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -25,8 +24,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-from absl import app, flags
+from absl import flags
 
+from experiments.flags import command_line
 from tff_het import methods
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
@@ -122,6 +122,7 @@ def table(figures: dict[str, dict[str, float]]) -> str:
 def _examples(workload: Workload, client: int) -> collections.OrderedDict:
     generator = np.random.default_rng(client)
     size = (workload.examples, *workload.shape)
+    x: np.ndarray
     if workload.dtype == "uint8":
         x = generator.integers(0, 256, size, np.uint8)
     else:
@@ -205,4 +206,4 @@ def _installed(context):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run(main)

@@ -14,9 +14,7 @@ def test_numbers_by_hand():
         "num_clients": 4,
         "mean": 0.5625,
         "weighted_mean": pytest.approx((1.0 + 1.0 + 0.0 + 3.0) / 8),
-        "std": pytest.approx(
-            math.sqrt(((1 / 16) ** 2 + (7 / 16) ** 2 + 0.5625**2 + 0.1875**2) / 4)
-        ),
+        "std": pytest.approx(math.sqrt((1**2 + 7**2 + 9**2 + 3**2) / 4) / 16),
         "min": 0.0,
         "max": 1.0,
         "median": 0.625,

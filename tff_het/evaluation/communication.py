@@ -100,7 +100,9 @@ def ledger(process: FederatedProcess) -> Ledger:
         bytes_up=sum(t.num_bytes for t in moved if t.to_server),
         bytes_down=sum(t.num_bytes for t in moved if not t.to_server),
         metrics_bytes_up=sum(
-            t.num_bytes for t in moved if t.to_server and t.value_type == metrics_type
+            t.num_bytes
+            for t in moved
+            if t.to_server and metrics_type.is_equivalent_to(t.value_type)
         ),
     )
 

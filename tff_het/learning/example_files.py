@@ -31,7 +31,7 @@ def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]
                 f"Column {name!r} should be {column_spec.dtype.name} {column_spec.shape}, found "
                 f"{column.dtype} {column.shape}."
             )
-        parts.append(memoryview(column.reshape(-1).view(np.uint8)))
+        parts.append(column.reshape(-1).view(np.uint8).data)
     return parts
 
 

@@ -8,7 +8,7 @@ client work, aggregator and finalizer. What is new is that clients keep a state.
 import collections
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +21,7 @@ from tff_het.learning.client_work import ClientState, ClientWork, Download, Mean
 from tff_het.learning.types import computation, type_of
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 
-AggregationFactory = (
+AggregationFactory: TypeAlias = (
     tff.aggregators.WeightedAggregationFactory | tff.aggregators.UnweightedAggregationFactory
 )
 
@@ -336,11 +336,8 @@ def compose(
 
     def train_clients(weights, round_num, clients):
         """Runs the clients on what has reached them."""
-        if client_work.uses_round:
-            arguments = (weights, tff.federated_broadcast(round_num), clients)
-        else:
-            arguments = (weights, clients)
-        return tff.federated_map(run_client, arguments)
+        sent_round = (tff.federated_broadcast(round_num),) if client_work.uses_round else ()
+        return tff.federated_map(run_client, (weights, *sent_round, clients))
 
     def combine(state, distributor_state, sent):
         """Aggregates what the clients sent and updates the server."""

@@ -18,13 +18,13 @@ class ClientInput(NamedTuple):
     """One client of a cohort.
 
     Attributes:
-      index: Its place in the population.
+      client: Its index in the population.
       seed: int32 [2], for this client and round.
       examples: Columns [n, ...].
       state: Its state.
     """
 
-    index: int
+    client: int
     seed: np.ndarray
     examples: Mapping[str, np.ndarray]
     state: ClientState
@@ -55,7 +55,7 @@ def run_round(
             ]
         arguments = [
             collections.OrderedDict(
-                client=np.int32(client.index), seed=client.seed, examples=e, state=client.state
+                client=np.int32(client.client), seed=client.seed, examples=e, state=client.state
             )
             for client, e in zip(clients, examples, strict=True)
         ]

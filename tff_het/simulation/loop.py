@@ -141,7 +141,7 @@ def train(
                 cohort = schedule(done)
                 clients = [
                     ClientInput(
-                        index=client,
+                        client=client,
                         seed=seeding.stateless_seed(
                             settings.seed, seeding.CLIENT_WORK, done, client
                         ),
@@ -216,14 +216,16 @@ class _Evaluator:
         }
         if not self.has_global_model:
             return Evaluation(local, None)
-        return Evaluation(local, self._global_test(state, local["test"]))
+        if self._test_examples is not None:
+            return Evaluation(local, global_test(self._process, state, self._test_examples))
+        return Evaluation(local, _pooled(local["test"]))
 
-    def _global_test(self, state: ServerState, local: LocalTest) -> GlobalTest:
-        examples = self._test_examples
-        if examples is None or len(examples["y"]) == local.num_examples.sum():
-            # Every test example was just looked at, by the same model.
-            return GlobalTest.pooled(local)
-        return global_test(self._process, state, examples)
+
+def _pooled(local: LocalTest) -> GlobalTest:
+    """The global model on all clients' test examples, which it has just been tested on."""
+    accuracy = statistics.distribution(local.accuracy, local.num_examples)["weighted_mean"]
+    loss = statistics.distribution(local.loss, local.num_examples)["weighted_mean"]
+    return GlobalTest(int(local.num_examples.sum()), accuracy, loss)
 
 
 def _training_row(
@@ -245,7 +247,7 @@ _STATISTICS = ("mean", "weighted_mean", "std", "min", "worst_decile")
 
 
 def _evaluation_row(evaluation: Evaluation) -> dict[str, float]:
-    row = {}
+    row: dict[str, float] = {}
     for split, result in evaluation.local.items():
         for name in ("accuracy", "loss"):
             values = statistics.distribution(getattr(result, name), result.num_examples)
