@@ -11,7 +11,7 @@ from tff_het.simulation import runtime
 
 @pytest.fixture(scope="session")
 def worker() -> Iterator[runtime.WorkerContext]:
-    """Executes TFF computations from here to the end of the session; started when first asked for."""
+    """Executes computations from the first test that asks for it to the end of the session."""
     with runtime.worker(clients_in_parallel=2) as context:
         yield context
 

@@ -1,6 +1,7 @@
 """Local SGD against loops written out with Keras models and NumPy."""
 
 import collections
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -91,7 +92,7 @@ def train_keras(
     momentum: float = 0.0,
     change: Callable[[list[np.ndarray], list[np.ndarray]], list[np.ndarray]] = lambda g, w: g,
 ) -> list[np.ndarray]:
-    """SGD in NumPy on gradients of Keras; `change` makes other gradients of (gradients, weights)."""
+    """SGD in NumPy on gradients of Keras, as `change`d: (gradients, weights) -> gradients."""
     keras = keras_twin(model, variables)
     velocity = [np.zeros(w.shape) for w in keras.get_weights()]
     for x, y in batches:
@@ -278,25 +279,23 @@ def test_shuffling_follows_the_seed(model, start):
 
 
 def test_each_step_has_a_seed_of_its_own():
-    """Dropout: full batches of the same examples; two steps are not twice the same mask."""
+    """Three steps on the same batch have three dropout masks, hence three losses."""
     dropped = keras_model.from_keras(lambda: mlp(dropout=0.5), SPEC)
     variables = dropped.initial_variables(1)
     examples = make_examples(4)
     batch = examples | {EXAMPLE_WEIGHT: tf.ones([4])}
-    masks = []
+    seeds = []
 
     def recording_loss(values, batch, client, seed, training):
-        masks.append(seed)
+        seeds.append(seed)
         return dropped.loss(values, batch, client, seed, training)
 
     # Eagerly the loop's body is called once a step.
     context = ClientContext(tf.constant(2), tf.constant(4), tf.constant(0))
-    object.__setattr__(
-        recorded := keras_model.from_keras(lambda: mlp(dropout=0.5), SPEC), "loss", recording_loss
-    )
+    recorded = dataclasses.replace(dropped, loss=recording_loss)
     sgd_steps(recorded, settings(epochs=3), variables, examples, context, SEED, tf.constant(0))
-    assert len({tuple(seed.numpy()) for seed in masks}) == 3
-    losses = {float(dropped.loss(variables, batch, context, s, True).loss) for s in masks}
+    assert len({tuple(seed.numpy()) for seed in seeds}) == 3
+    losses = {float(dropped.loss(variables, batch, context, s, True).loss) for s in seeds}
     assert len(losses) == 3
 
 

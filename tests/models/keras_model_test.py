@@ -279,7 +279,7 @@ def around(layer_fn, shape=(6,)):
     ids=["dropout", "noise", "gaussian", "alpha", "nested"],
 )
 def test_layers_with_keras_random_numbers(layer_fn):
-    with pytest.raises(ValueError, match="'bad'.*shared random generator"):
+    with pytest.raises(ValueError, match=r"'bad'.*shared random generator"):
         keras_model.from_keras(around(layer_fn), SPEC)
 
 

@@ -165,11 +165,11 @@ def test_refusals_when_taking():
         h = tf.keras.layers.Dropout(0.5, name="bad")(x)
         return keras_reconstruction(tf.keras.Model(x, tf.keras.layers.Dense(3)(h)))
 
-    with pytest.raises(ValueError, match="'bad'.*shared random generator"):
+    with pytest.raises(ValueError, match=r"'bad'.*shared random generator"):
         reconstruction.from_reconstruction_model(random)
 
     class Nested(Factorization):
-        input_spec = collections.OrderedDict(x=(tf.TensorSpec([None]), tf.TensorSpec([None])))
+        input_spec = ((tf.TensorSpec([None]), tf.TensorSpec([None])), tf.TensorSpec([None]))
 
     with pytest.raises(ValueError, match="input_spec must be a mapping"):
         reconstruction.from_reconstruction_model(Nested)

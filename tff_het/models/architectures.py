@@ -75,8 +75,8 @@ def digits_cnn(x: tf.Tensor, num_classes: int):
 
 def small_cnn(x: tf.Tensor, num_classes: int):
     """5 x 5 x 16, pool, 5 x 5 x 32, pool, 64 units: a light network for 28 x 28 or 32 x 32."""
-    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_1")(x))
-    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_2")(x))
+    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_1", padding="valid")(x))
+    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_2", padding="valid")(x))
     x = _dense(64, "dense_1")(tf.keras.layers.Flatten()(x))
     return x, tf.keras.layers.Dense(num_classes, name="output")(x)
 
