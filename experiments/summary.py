@@ -1,8 +1,10 @@
 """The summary of one finished run."""
 
-import importlib.metadata
 import platform
 from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
 
 from experiments.configure import Setup
 from tff_het.evaluation import communication, statistics
@@ -44,7 +46,7 @@ def of_run(
         "data_source": made.dataset.source,
         "data_fingerprint": made.dataset.fingerprint(),
         "python": platform.python_version(),
-        "tensorflow": importlib.metadata.version("tensorflow-cpu"),
-        "tensorflow_federated": importlib.metadata.version("tensorflow-federated"),
+        "tensorflow": tf.__version__,
+        "tensorflow_federated": tff.__version__,
     }
     return values

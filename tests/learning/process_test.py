@@ -90,7 +90,9 @@ def expect_change(state, output, changes):
 def mean_update(sent, weights):
     weights = np.asarray(weights, np.float64) / np.sum(weights)
     updates = [result["update"].trainable for result in sent]
-    return [sum(w * u for w, u in zip(weights, us, strict=True)) for us in zip(*updates)]  # noqa: B905
+    return [
+        sum(w * u for w, u in zip(weights, us, strict=True)) for us in zip(*updates, strict=True)
+    ]
 
 
 # --- Aggregators ------------------------------------------------------------------------------
@@ -267,7 +269,7 @@ def test_moving_statistics_become_the_mean_of_the_clients(optimizer):
     model = keras_model.from_keras(batch_norm, SPEC)
     process = make_process(model, server_step=apply_update(model, optimizer))
     sizes = (8, 4)  # Whole batches of 4.
-    state, output, _ = one_round(process, sizes)
+    _, output, _ = one_round(process, sizes)
     moved_means, moved_variances = [], []
     for client, n in enumerate(sizes):
         x = make_examples(n, client)["x"]

@@ -1,0 +1,350 @@
+"""What holds for every method; a new one is one more row of `CASES`."""
+
+import collections
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het import methods, seeding
+from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.models import architectures
+from tff_het.models.layers import Dropout
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+SEED = 1
+FEATURES, UNITS, CLASSES = 6, 5, 3
+HEAD = [(UNITS, CLASSES), (CLASSES,)]
+BODY = [(FEATURES, UNITS), (UNITS,)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A method, its options, and the shapes of what is local in it."""
+
+    method: str
+    local: list[tuple[int, ...]]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    label: str = ""
+
+    def __str__(self) -> str:
+        return self.method + self.label
+
+
+CASES = [
+    Case("fed_avg", local=[]),
+    Case(
+        "fed_avg",
+        local=[],
+        options={"server_optimizer": tff.learning.optimizers.build_adam(0.01)},
+        label="-server-adam",
+    ),
+    Case("hdafl", local=HEAD),
+    Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("local_only", local=BODY + HEAD),
+]
+
+
+def network(x: tf.Tensor, num_classes: int):
+    hidden = tf.keras.layers.Dense(UNITS, name="dense_1", activation="tanh")(x)
+    hidden = Dropout(0.2)(hidden)
+    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def case(request) -> Case:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def process(case, worker) -> FederatedProcess:
+    element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    architecture = architectures.make("small", element, CLASSES, network)
+    training = LocalTraining(
+        tff.learning.optimizers.build_sgdm(0.3, momentum=0.9), batch_size=4, epochs=2
+    )
+    return methods.build(case.method, architecture, training, seed=SEED, **case.options)
+
+
+@pytest.fixture(scope="module")
+def start(process):
+    return process.initialize()
+
+
+def make_client(process, state, client: int, n: int, *, round_num: int = 0, kept=None):
+    rng = np.random.default_rng(client)
+    return collections.OrderedDict(
+        client=np.int32(client),
+        seed=seeding.stateless_seed(SEED, seeding.CLIENT_WORK, round_num, client),
+        examples=collections.OrderedDict(
+            x=rng.normal(size=(n, FEATURES)).astype(np.float32),
+            y=rng.integers(0, CLASSES, n).astype(np.int32),
+        ),
+        state=kept if kept is not None else process.init_state(client, SEED, state),
+    )
+
+
+def make_clients(process, state, sizes=((4, 9), (0, 5), (7, 3)), **kwargs):
+    return [make_client(process, state, client, n, **kwargs) for client, n in sizes]
+
+
+def assert_same_bits(found, wanted) -> None:
+    tf.nest.assert_same_structure(found, wanted, check_types=False)
+    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def by_client(results) -> dict[int, Any]:
+    return {int(result["client"]): result for result in results}
+
+
+def shapes(value_type: tff.Type) -> list[tuple[int, ...]]:
+    """Shapes of all tensors of a type."""
+    if isinstance(value_type, tff.TensorType):
+        return [tuple(value_type.shape)]
+    return [shape for element in value_type for shape in shapes(element)]
+
+
+def field_names(value_type: tff.Type) -> list[str]:
+    return tff.structure.name_list_with_nones(value_type)
+
+
+def test_every_method_is_in_the_table():
+    assert {case.method for case in CASES} == set(methods.names())
+
+
+def test_types(case, process):
+    """`next` takes and returns the same state; clients get back what they gave."""
+    state_type, clients_type = process.next.type_signature.parameter
+    assert process.initialize.type_signature.result.is_equivalent_to(state_type)
+    assert state_type.placement is tff.SERVER
+    assert clients_type.placement is tff.CLIENTS
+    assert field_names(clients_type.member) == [
+        "client",
+        "seed",
+        "examples",
+        "state",
+    ]
+    result = process.next.type_signature.result
+    assert field_names(result) == ["state", "metrics", "client_states"]
+    assert result["state"].is_equivalent_to(state_type)
+    assert result["metrics"].placement is tff.SERVER
+    kept = result["client_states"]
+    assert kept.placement is tff.CLIENTS
+    assert kept.member["state"].is_equivalent_to(clients_type.member["state"])
+    assert kept.member["client"] == tff.TensorType(np.int32)
+
+
+def test_local_means_local(case, process):
+    """No local variable is in what a client sends, by type."""
+    sent = process.client_update.type_signature.result.member
+    kept = sent["state"]["model"]
+    assert sorted(shapes(kept)) == sorted(case.local)
+    everything = [spec.shape for spec in process.model.specs]
+    travels = [shape for shape in everything if shape not in case.local]
+    assert sorted(shapes(sent["update"])) == sorted(travels)
+    assert shapes(sent["weight"]) == [()]
+    assert set(shapes(sent["metrics"])) == {()}
+    # Nor is anything of it, or any example, in what the server takes.
+    upload = process.server_update.type_signature.parameter[1].member
+    assert field_names(upload) == ["update", "weight", "metrics"]
+
+
+def test_next_is_client_update_then_server_update(process, start):
+    """For three rounds, of differing clients, all bits are the same."""
+    state, kept = start, {}
+    for round_num, sizes in enumerate((((4, 9), (0, 5)), ((7, 3), (4, 9)), ((0, 5), (7, 3)))):
+        clients = [
+            make_client(process, state, client, n, round_num=round_num, kept=kept.get(client))
+            for client, n in sizes
+        ]
+        sent = process.client_update(process.download(state), clients)
+        uploads = [
+            collections.OrderedDict((name, one[name]) for name in ("update", "weight", "metrics"))
+            for one in sent
+        ]
+        stepped = process.server_update(state, uploads)
+        output = process.next(state, clients)
+        assert_same_bits(output.state, stepped["state"])
+        assert_same_bits(output.metrics, stepped["metrics"])
+        states = {
+            index: result["state"] for index, result in by_client(output.client_states).items()
+        }
+        assert_same_bits(
+            states, {index: result["state"] for index, result in by_client(sent).items()}
+        )
+        state, kept = output.state, kept | states
+        assert state.round == round_num + 1
+
+
+def test_training_changes_what_it_should(case, process, start):
+    """Every variable moves where it lives, and only clients that took part count rounds."""
+    clients = make_clients(process, start)
+    output = process.next(start, clients)
+    for old, new in zip(
+        tf.nest.flatten(start.weights), tf.nest.flatten(output.state.weights), strict=True
+    ):
+        assert not np.array_equal(old, new)
+    assert_same_bits(output.state.initial_local, start.initial_local)
+    results = by_client(output.client_states)
+    assert set(results) == {4, 0, 7}
+    for client in clients:
+        state = results[int(client["client"])]["state"]
+        assert state.rounds == 1
+        for old, new in zip(
+            tf.nest.flatten(client["state"].model), tf.nest.flatten(state.model), strict=True
+        ):
+            assert not np.array_equal(old, new)
+
+
+def test_first_states(process, start):
+    first, again, other = (process.init_state(client, SEED, start) for client in (3, 3, 5))
+    assert_same_bits(first, again)
+    assert first.rounds == other.rounds == 0
+    expected = process.next.type_signature.parameter[1].member["state"]
+    assert [tuple(np.shape(v)) for v in tf.nest.flatten(first)] == shapes(expected)
+
+
+def test_initial_values_follow_the_seed(process, start):
+    assert_same_bits(process.initialize(), start)
+
+
+def test_clients_do_not_see_each_other(process, start):
+    """With the same weights from the server, a client's results are the same bits
+    whoever else takes part, in whichever order, and whatever they keep."""
+    clients = make_clients(process, start)
+    download = process.download(start)
+    sent = process.client_update(download, clients)
+    assert [int(result["client"]) for result in sent] == [4, 0, 7]
+    reversed_sent = process.client_update(download, clients[::-1])
+    alone = process.client_update(download, clients[1:2])
+    disturbed = [collections.OrderedDict(client) for client in clients]
+    disturbed[0]["state"] = tf.nest.map_structure(
+        lambda v: v + np.ones_like(v), clients[0]["state"]
+    )
+    beside = process.client_update(download, disturbed)
+    for others in (reversed_sent, alone):
+        for index, result in by_client(others).items():
+            assert_same_bits(result, by_client(sent)[index])
+    for index in (0, 7):
+        assert_same_bits(by_client(beside)[index], by_client(sent)[index])
+    moved = tf.nest.flatten(by_client(beside)[4]["state"])
+    assert not all(
+        np.array_equal(a, b)
+        for a, b in zip(moved, tf.nest.flatten(by_client(sent)[4]["state"]), strict=True)
+    )
+
+
+def test_order_of_clients_hardly_matters_to_the_server(process, start):
+    """Sums of floats in another order: equal but for rounding."""
+    clients = make_clients(process, start)
+    forwards, backwards = process.next(start, clients), process.next(start, clients[::-1])
+    for a, b in zip(
+        tf.nest.flatten((forwards.state, forwards.metrics)),
+        tf.nest.flatten((backwards.state, backwards.metrics)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_a_round_twice_gives_the_same_bits(process, start):
+    clients = make_clients(process, start)
+    assert_same_bits(process.next(start, clients), process.next(start, clients))
+
+
+def test_clients_without_examples_contribute_nothing(process, start):
+    clients = make_clients(process, start)
+    empty = make_client(process, start, 2, 0)
+    without, beside = process.next(start, clients), process.next(start, [*clients, empty])
+    assert_same_bits(beside.state, without.state)
+    assert_same_bits(beside.metrics["train"], without.metrics["train"])
+    kept = by_client(beside.client_states)[2]["state"]
+    assert_same_bits(kept.model, empty["state"].model)
+
+
+def test_seeds_matter(process, start):
+    """Another round's seed gives other batches and masks."""
+    download = process.download(start)
+    one, two = (
+        process.client_update(download, make_clients(process, start, round_num=r)) for r in (0, 1)
+    )
+    for a, b in zip(one, two, strict=True):
+        results = [(r["update"], r["state"].model) for r in (a, b)]
+        flat = [np.concatenate([np.ravel(v) for v in tf.nest.flatten(r)]) for r in results]
+        assert not np.array_equal(*flat)
+
+
+def test_predictions_are_a_clients_own(case, process, start):
+    """What is local decides: clients with different states predict differently, others do not."""
+    clients = make_clients(process, start)
+    output = process.next(start, clients)
+    x = np.random.default_rng(5).normal(size=(6, FEATURES)).astype(np.float32)
+    examples = {"x": x, "y": np.zeros(6, np.int32)}
+    results = by_client(output.client_states)
+    one, two = (
+        process.predict(output.state.weights, results[index]["state"], examples, client=index)
+        for index in (4, 0)
+    )
+    assert one["logits"].shape == (6, CLASSES)
+    assert one["hidden"].shape == (6, UNITS)
+    assert np.array_equal(one["logits"], two["logits"]) == (not case.local)
+
+
+def test_as_learning_process(case, process, start):
+    if case.local:
+        with pytest.raises(
+            ValueError, match=r"cannot carry client state.*model <trainable=<float32"
+        ):
+            process.as_learning_process()
+        return
+    learning = process.as_learning_process()
+    assert isinstance(learning, tff.learning.templates.LearningProcess)
+    clients = make_clients(process, start)
+    stateless = [
+        collections.OrderedDict((k, v) for k, v in client.items() if k != "state")
+        for client in clients
+    ]
+    state = learning.initialize()
+    output = learning.next(state, stateless)
+    expected = process.next(start, clients)
+    assert_same_bits(output.state, expected.state)
+    assert_same_bits(output.metrics, expected.metrics)
+    weights = learning.get_model_weights(output.state)
+    assert isinstance(weights, tff.learning.models.ModelWeights)
+    assert_same_bits(weights.trainable, expected.state.weights.trainable)
+    doubled = tf.nest.map_structure(lambda v: 2 * v, weights)
+    loaded = learning.set_model_weights(output.state, doubled)
+    assert_same_bits(learning.get_model_weights(loaded).trainable, doubled.trainable)
+    assert learning.next(loaded, stateless).state.round == 2
+
+
+def test_with_weights(process, start):
+    values = [
+        np.random.default_rng(0).normal(size=spec.shape).astype(np.float32)
+        for spec in process.model.specs
+    ]
+    loaded = process.with_weights(start, values)
+    again = process.model.join(process.model.split(values))
+    assert_same_bits(again, values)
+    client = process.init_state(0, SEED, loaded)
+    found = [*loaded.weights.trainable, *client.model.trainable]
+    assert sorted(v.tobytes() for v in found) == sorted(v.tobytes() for v in values)
+    with pytest.raises(ValueError, match=r"has shape .*, found \(1,\)"):
+        process.with_weights(start, [np.ones(1), *values[1:]])
+
+
+def test_unknown_options(case):
+    with pytest.raises(ValueError, match=f"'{case.method}' has no option colour; it has"):
+        methods.build(case.method, None, None, seed=SEED, colour="red")
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match="no method 'magic'; there are: fed_avg, "):
+        methods.build("magic", None, None, seed=SEED)
