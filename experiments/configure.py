@@ -23,13 +23,13 @@ from tff_het.simulation import cohorts, loop
 # Flags that do not define a run: with others, a run may go on where it stopped.
 NOT_OF_THE_RUN = ("rounds", "runtime", "clients_in_parallel", "output_dir", "data_dir", "method")
 
-# Flag -> (option of the partition, how its text is read).
-_PARTITION_OPTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "shards_per_client": ("shards_per_client", int),
-    "dirichlet_alpha": ("alpha", float),
-    "client_classes": ("classes", lambda text: _classes(text)),
-    "group_column": ("column", str),
-    "max_groups": ("max_groups", int),
+# Flag -> (partition that it belongs to, its option there, how the flag's text is read).
+_PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "shards_per_client": ("shards", "shards_per_client", int),
+    "dirichlet_alpha": ("dirichlet", "alpha", float),
+    "client_classes": ("disjoint_classes", "classes", lambda text: _classes(text)),
+    "group_column": ("groups", "column", str),
+    "max_groups": ("groups", "max_groups", int),
 }
 
 
@@ -77,7 +77,10 @@ def setup() -> Setup:
     """
     seed = run_flags.SEED.value
     training = _training()
-    dataset = datasets.load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
+    try:
+        dataset = datasets.load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
+    except RuntimeError as error:  # A download failed.
+        raise ValueError(error) from error
     partition = partitions.make(
         data_flags.PARTITION.value,
         dataset.train,
@@ -210,10 +213,15 @@ def _server_optimizer():
 
 def _partition_options() -> dict[str, Any]:
     given = {}
-    for flag, (option, read) in _PARTITION_OPTIONS.items():
+    for flag, (partition, option, read) in _PARTITION_OPTIONS.items():
         text = flags.FLAGS[flag].value
         if text is None:
             continue
+        if partition != data_flags.PARTITION.value:
+            raise ValueError(
+                f"--{flag} belongs to --partition={partition}; found "
+                f"--partition={data_flags.PARTITION.value}."
+            )
         try:
             given[option] = read(text)
         except ValueError as error:

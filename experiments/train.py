@@ -33,19 +33,26 @@ def main(argv: Sequence[str]) -> None:
         configure.fill_in_defaults()
         made = configure.setup()
         processes = configure.processes(made)
+        # Refused before anything is written: what cannot be continued.
+        done = {
+            name: checkpoints.rounds_done(folder / name, configure.config(made, name))
+            for name in processes
+        }
         comparison.describe(made, folder)
         parallel = run.CLIENTS_IN_PARALLEL.value
         with runtime.use(run.RUNTIME.value, clients_in_parallel=parallel):
             for name, process in processes.items():
-                train_method(name, process, made, folder / name)
+                train_method(name, process, made, folder / name, done[name])
     print(comparison.write(made, folder, list(processes)))
     print(f"Results: {folder}")
 
 
-def train_method(name: str, process: FederatedProcess, made: configure.Setup, folder: Path) -> None:
-    """Trains one method, or goes on with it, and writes its summary and figures."""
+def train_method(
+    name: str, process: FederatedProcess, made: configure.Setup, folder: Path, done: int
+) -> None:
+    """Trains one method, or goes on with it after `done` rounds, and writes its summary."""
     folder.mkdir(parents=True, exist_ok=True)
-    done, total = checkpoints.rounds_done(folder), made.settings.rounds
+    total = made.settings.rounds
     with tqdm(total=total, initial=done, desc=name, unit="round", dynamic_ncols=True) as bar:
         result = loop.train(
             process,
@@ -59,6 +66,9 @@ def train_method(name: str, process: FederatedProcess, made: configure.Setup, fo
         )
     result.client_states.close()
     records.write_atomically(folder / "flags.txt", configure.flagfile(name))
+    if result.rounds == total:
+        ledger = communication.ledger(process)
+        records.write_json(folder / "summary.json", summary.of_run(name, made, result, ledger))
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "
@@ -66,8 +76,6 @@ def train_method(name: str, process: FederatedProcess, made: configure.Setup, fo
             file=sys.stderr,
         )
         sys.exit(128 + result.stopped_by)
-    ledger = communication.ledger(process)
-    records.write_json(folder / "summary.json", summary.of_run(name, made, result, ledger))
 
 
 def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.learning import example_files
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures
@@ -267,6 +268,19 @@ def test_clients_without_examples_contribute_nothing(process, start):
     assert_same_bits(beside.metrics["train"], without.metrics["train"])
     kept = by_client(beside.client_states)[2]["state"]
     assert_same_bits(kept.model, empty["state"].model)
+
+
+def test_examples_from_files(process, start, tmp_path):
+    """Examples that are read inside of the computation give the same bits."""
+    clients = make_clients(process, start, ((4, 9), (0, 0), (7, 3)))
+    by_path = []
+    for client in clients:
+        path = tmp_path / str(client["client"])
+        parts = example_files.to_bytes(client["examples"], process.model.example_spec)
+        path.write_bytes(b"".join(parts))
+        by_path.append(collections.OrderedDict(client, examples=str(path)))
+    assert_same_bits(process.reading_files.next(start, by_path), process.next(start, clients))
+    assert process.reading_files is process.reading_files
 
 
 def test_seeds_matter(process, start):

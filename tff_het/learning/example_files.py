@@ -19,9 +19,11 @@ def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]
     """Returns the parts of a client's file, in order, without copying the arrays.
 
     Raises:
-      ValueError: If a column has another dtype or shape than the spec.
+      ValueError: If a column has another dtype or shape than the spec, or another
+        number of examples than the first.
     """
     parts = []
+    num_examples = len(examples[next(iter(spec))])
     for name, column_spec in spec.items():
         column = np.ascontiguousarray(examples[name])
         if column.dtype != column_spec.dtype.as_numpy_dtype or not (
@@ -30,6 +32,10 @@ def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]
             raise ValueError(
                 f"Column {name!r} should be {column_spec.dtype.name} {column_spec.shape}, found "
                 f"{column.dtype} {column.shape}."
+            )
+        if len(column) != num_examples:
+            raise ValueError(
+                f"Column {name!r} has {len(column)} examples, others have {num_examples}."
             )
         parts.append(column.reshape(-1).view(np.uint8).data)
     return parts

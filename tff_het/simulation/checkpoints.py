@@ -10,6 +10,7 @@ import io
 import json
 import logging
 import sqlite3
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,29 @@ def encode(structure: Any) -> bytes:
     """Serialises the leaves of a structure of arrays, without pickle."""
     buffer = io.BytesIO()
     for leaf in tf.nest.flatten(structure):
-        np.lib.format.write_array(buffer, np.asarray(leaf), allow_pickle=False)
+        array = np.asarray(leaf)
+        if array.dtype.kind not in "biufcSU":
+            raise TypeError(f"Values of dtype {array.dtype} cannot be kept in a checkpoint.")
+        np.lib.format.write_array(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
 def decode(data: bytes, like: Any) -> Any:
-    """Undoes `encode`, given any structure of the same form."""
+    """Undoes `encode`, given any structure of the same form.
+
+    Raises:
+      CheckpointError: If there are more or fewer values than in `like`.
+    """
     buffer = io.BytesIO(data)
-    leaves = [np.lib.format.read_array(buffer, allow_pickle=False) for _ in tf.nest.flatten(like)]
+    leaves = []
+    while buffer.tell() < len(data):
+        leaves.append(np.lib.format.read_array(buffer, allow_pickle=False))
+    expected = len(tf.nest.flatten(like))
+    if len(leaves) != expected:
+        raise CheckpointError(
+            f"A saved state has {len(leaves)} values where {expected} are expected: it was made by "
+            "another version of the method."
+        )
     return tf.nest.pack_sequence_as(like, leaves)
 
 
@@ -51,16 +67,17 @@ def path_in(folder: Path) -> Path:
     return folder / "checkpoints" / "run.sqlite"
 
 
-def rounds_done(folder: Path) -> int:
-    """Returns how far the run in a folder has come; 0 where there is none, or it is damaged."""
+def rounds_done(folder: Path, config: Mapping[str, Any]) -> int:
+    """Returns how far the run in a folder has come; 0 where there is none.
+
+    Raises:
+      CheckpointError: If it cannot be continued with this `config`.
+    """
     path = path_in(folder)
     if not path.exists():
         return 0
-    try:
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            return db.execute("SELECT max(round) FROM servers").fetchone()[0] or 0
-    except sqlite3.DatabaseError:
-        return 0
+    with contextlib.closing(Checkpoints(path, config)) as saved:
+        return saved.latest_round() or 0
 
 
 class Checkpoints:
@@ -89,18 +106,22 @@ class Checkpoints:
         self._path = Path(path)
         self._keep = keep
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        journal = Path(f"{path}-journal")
-        interrupted = journal.exists() and journal.stat().st_size > 0
+        interrupted = _is_hot(Path(f"{path}-journal"))
+        self._db = sqlite3.connect(
+            self._path, isolation_level=None, timeout=1.0, check_same_thread=False
+        )
         try:
             self._open(config)
-        except sqlite3.OperationalError as error:
-            raise CheckpointError(
-                f"{path} cannot be opened ({error}): is another process running in this folder?"
-            ) from error
         except sqlite3.DatabaseError as error:
+            self._db.close()
+            if "locked" in str(error):
+                raise CheckpointError(f"{path} is in use by another process.") from error
             raise CheckpointError(
                 f"{path} is damaged or no checkpoint file ({error}). Move it away to start anew."
             ) from error
+        except BaseException:
+            self._db.close()
+            raise
         if interrupted:
             logging.warning(
                 "The last save to %s was interrupted; it is ignored, and the run goes on from "
@@ -110,9 +131,6 @@ class Checkpoints:
             )
 
     def _open(self, config: Mapping[str, Any]) -> None:
-        self._db = sqlite3.connect(
-            self._path, isolation_level=None, timeout=1.0, check_same_thread=False
-        )
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("BEGIN EXCLUSIVE")
@@ -123,6 +141,9 @@ class Checkpoints:
             about = {"format": json.dumps(_FORMAT), "config": json.dumps(dict(config))}
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         self._commit()
+        (state,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise sqlite3.DatabaseError(state)
         about = dict(self._db.execute("SELECT key, value FROM about"))
         if json.loads(about["format"]) != _FORMAT:
             raise CheckpointError(
@@ -134,7 +155,6 @@ class Checkpoints:
             changes = "; ".join(
                 f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in sorted(different)
             )
-            self._db.close()
             raise CheckpointError(
                 f"{self._path} belongs to a run with other settings ({changes}). Give another "
                 "output folder, or delete this one to start anew."
@@ -155,20 +175,30 @@ class Checkpoints:
     def server_state(self, like: Any) -> Any:
         """Returns the last checkpoint's server state; `like` gives its structure."""
         (data,) = self._db.execute("SELECT state FROM servers ORDER BY round DESC").fetchone()
-        return decode(data, like)
+        return decode(self._checked(data), like)
 
     def client_state(self, client: int) -> bytes | None:
         """Returns a client's newest state, as `encode` made it, or None."""
         found = self._db.execute(
             "SELECT state FROM clients WHERE client = ? ORDER BY round DESC LIMIT 1", (client,)
         ).fetchone()
-        return None if found is None else found[0]
+        return None if found is None else self._checked(found[0])
+
+    def _checked(self, data: bytes) -> bytes:
+        """Takes off the checksum: SQLite notices damage to its own structures alone."""
+        checksum, state = data[:_CHECKSUM_BYTES], data[_CHECKSUM_BYTES:]
+        if checksum != _checksum(state):
+            raise CheckpointError(
+                f"{self._path} is damaged (a state differs from its checksum). Move it away to "
+                "start anew."
+            )
+        return state
 
     def put_clients(self, round_num: int, states: Iterable[tuple[int, bytes]]) -> None:
         """Writes encoded states of clients after `round_num` rounds."""
         self._db.executemany(
             "INSERT OR REPLACE INTO clients VALUES (?, ?, ?)",
-            ((client, round_num, state) for client, state in states),
+            ((client, round_num, _checksum(state) + state) for client, state in states),
         )
 
     def put_row(self, name: str, round_num: int, text: str) -> None:
@@ -187,8 +217,9 @@ class Checkpoints:
         self._commit()
 
     def _put_server(self, round_num: int, server_state: Any) -> None:
+        state = encode(server_state)
         self._db.execute(
-            "INSERT OR REPLACE INTO servers VALUES (?, ?)", (round_num, encode(server_state))
+            "INSERT OR REPLACE INTO servers VALUES (?, ?)", (round_num, _checksum(state) + state)
         )
 
     def _forget_old(self) -> None:
@@ -221,5 +252,22 @@ class Checkpoints:
 
     def close(self) -> None:
         """Closes the file; what was put since the last save is dropped."""
-        self._db.execute("ROLLBACK")
+        if self._db.in_transaction:  # Not if an interrupt came between two of them.
+            self._db.execute("ROLLBACK")
         self._db.close()
+
+
+_CHECKSUM_BYTES = 4
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+
+
+def _is_hot(journal: Path) -> bool:
+    """Whether SQLite's journal is of an unfinished transaction; otherwise its header is zero."""
+    try:
+        with journal.open("rb") as file:
+            return any(file.read(8))
+    except FileNotFoundError:
+        return False

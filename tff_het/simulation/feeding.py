@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ def run_round(
         if getattr(tff.framework.get_context_stack().current, "reads_files", False):
             process = process.reading_files
             spec = process.model.example_spec
+            _allow_open_files(len(clients))
             examples = [
                 stack.enter_context(_memory_file(example_files.to_bytes(client.examples, spec)))
                 for client in clients
@@ -60,6 +62,15 @@ def run_round(
             for client, e in zip(clients, examples, strict=True)
         ]
         return process.next(state, arguments)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raises the process's limit, often 1,024, where a cohort needs more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + len(os.listdir("/proc/self/fd")) + 64  # Those of others, opened meanwhile.
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 @contextlib.contextmanager

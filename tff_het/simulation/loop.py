@@ -4,7 +4,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from tff_het.evaluation.local_test import (
     local_test,
 )
 from tff_het.learning.process import FederatedProcess, ServerState
-from tff_het.simulation.checkpoints import Checkpoints, path_in
+from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
 from tff_het.simulation.feeding import ClientInput, run_round
@@ -76,7 +76,7 @@ class Result(NamedTuple):
       rounds: Rounds done, fewer than asked for where a signal stopped the run.
       evaluation: After the last round; None where the run was stopped.
       rows: One for each round trained here, as in `metrics.csv`.
-      stopped_by: The signal that ended the run before its last round.
+      stopped_by: The signal that asked to stop; after it, no further round was begun.
     """
 
     state: ServerState
@@ -120,21 +120,26 @@ def train(
 
     Raises:
       CheckpointError: If the folder's run cannot be continued.
-      DivergedError: If the loss is not finite any more.
+      DivergedError: If a loss is not finite any more.
     """
     evaluate = _Evaluator(process, population, test_examples)
     ledger = communication.ledger(process)
     checkpoints = records = None
     if folder is not None:
         checkpoints = Checkpoints(path_in(folder), config or {}, keep=settings.keep_checkpoints)
-        records = Records(folder, _columns(process, evaluate), checkpoints)
     states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
-    state, done = process.initialize(), 0
-    if checkpoints is not None and (saved := checkpoints.latest_round()) is not None:
-        state, done = checkpoints.server_state(like=state), saved
     rows: list[dict[str, Any]] = []
     evaluation, stopping = None, False
     try:
+        state, done = process.initialize(), 0
+        if folder is not None and checkpoints is not None:
+            if (saved := checkpoints.latest_round()) is not None:
+                state, done = checkpoints.server_state(like=state), saved
+                _check_length(folder, done, settings)
+            columns = _columns(process, evaluate)
+            if 0 < done < settings.rounds and done % settings.eval_every:
+                _drop_evaluation(checkpoints, columns, done)
+            records = Records(folder, columns, checkpoints)
         with StopRequest() as stop:
             while done < settings.rounds and not stopping:
                 times = [time.perf_counter()]
@@ -160,6 +165,7 @@ def train(
                 if done == settings.rounds or done % settings.eval_every == 0:
                     evaluation = evaluate(state, states)
                     row |= _evaluation_row(evaluation)
+                _check_finite(done, row)
                 times.append(time.perf_counter())
 
                 rows.append(row)
@@ -183,8 +189,24 @@ def train(
     finally:
         if records is not None:
             records.close()
-    stopped_by = stop.signal if done < settings.rounds else None
-    return Result(state, states, done, evaluation, rows, stopped_by)
+    return Result(state, states, done, evaluation, rows, stop.signal)
+
+
+def _check_length(folder: Path, done: int, settings: Settings) -> None:
+    if done > settings.rounds:
+        raise CheckpointError(
+            f"The run in {folder} has {done} rounds already, more than the {settings.rounds} asked "
+            "for. Give another output folder."
+        )
+
+
+def _drop_evaluation(checkpoints: Checkpoints, columns: Sequence[str], done: int) -> None:
+    """Forgets an evaluation that was due only because the run ended there, which it does not."""
+    ((_, text),) = [row for row in checkpoints.rows("metrics") if row[0] == done]
+    kept = columns.index("bytes_down") + 1
+    values = text.rstrip("\n").split(",")[:kept] + [""] * (len(columns) - kept)
+    checkpoints.put_row("metrics", done, ",".join(values) + "\n")
+    checkpoints.put_row("clients", done, "")
 
 
 class _Evaluator:
@@ -233,14 +255,18 @@ def _training_row(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"round": done, "clients": num_clients}
     row |= {f"train_{name}": np.asarray(value).item() for name, value in metrics.items()}
-    if not math.isfinite(row["train_loss"]):
-        raise DivergedError(
-            f"The training loss of round {done} is {row['train_loss']}: training diverged. Lower "
-            "the client learning rate, or clip gradients."
-        )
     row["bytes_up"] = ledger.bytes_up * num_clients
     row["bytes_down"] = ledger.bytes_down * num_clients
     return row
+
+
+def _check_finite(done: int, row: Mapping[str, Any]) -> None:
+    for name, value in row.items():
+        if not math.isfinite(value):
+            raise DivergedError(
+                f"{name} of round {done} is {value}: training diverged. Lower the client learning "
+                "rate, or clip gradients."
+            )
 
 
 _STATISTICS = ("mean", "weighted_mean", "std", "min", "worst_decile")

@@ -1,0 +1,348 @@
+"""Checkpoint files: what comes back, what is forgotten, and what is refused."""
+
+import collections
+import contextlib
+import logging
+import pathlib
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_het.learning.client_work import ClientState
+from tff_het.models.model import Weights
+from tff_het.simulation import checkpoints
+from tff_het.simulation.checkpoints import CheckpointError, Checkpoints
+
+CONFIG = {"seed": 0, "method": "hdafl", "classes": [[0, 1], [2]], "rate": 0.1}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "checkpoints" / "run.sqlite"
+
+
+def opened(path, config=CONFIG, **options):
+    return contextlib.closing(Checkpoints(path, config, **options))
+
+
+def state_of(value: float) -> dict[str, np.ndarray]:
+    return {"weights": np.full(1000, value, np.float32)}
+
+
+def make_run(path, rounds: int) -> None:
+    with opened(path) as saved:
+        for round_num in range(1, rounds + 1):
+            saved.put_clients(round_num, [(round_num % 2, checkpoints.encode(round_num))])
+            saved.put_row("metrics", round_num, f"{round_num}\n")
+            saved.save(round_num, state_of(round_num))
+
+
+# --- Encoding ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            np.arange(6).reshape(2, 3).astype(dtype)
+            for dtype in (np.int8, np.uint8, np.int32, np.int64, np.float16, np.float32, np.float64)
+        ),
+        np.array([True, False]),
+        np.array([1 + 2j], np.complex64),
+        np.float32(0.1),
+        np.zeros([0, 3], np.float32),
+        np.array([np.nan, -0.0, np.inf, 1e-45], np.float32),
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+        np.arange(10)[::-2],
+        np.array([b"one", b"three"]),
+        np.array("text"),
+    ],
+    ids=lambda value: f"{value.dtype}{list(value.shape)}",
+)
+def test_arrays_come_back(value):
+    found = checkpoints.decode(checkpoints.encode(value), like=0)
+    assert found.dtype == value.dtype and found.shape == value.shape
+    assert found.tobytes() == np.ascontiguousarray(value).tobytes()
+
+
+def test_structures_come_back():
+    state = ClientState(
+        model=Weights([np.ones(2), np.zeros([])], []),
+        work=collections.OrderedDict(pool=np.arange(3), nothing=()),
+        rounds=np.int32(3),
+    )
+    # TFF gives tensors or arrays; the structure alone is taken from `like`.
+    like = tf.nest.map_structure(lambda _: 0, state)
+    found = checkpoints.decode(checkpoints.encode(state), like)
+    assert isinstance(found, ClientState) and isinstance(found.model, Weights)
+    assert found.work["nothing"] == ()
+    tf.nest.assert_same_structure(found, state)
+    tf.nest.map_structure(np.testing.assert_array_equal, found, state)
+
+
+def test_tensors_become_arrays():
+    found = checkpoints.decode(checkpoints.encode(tf.constant([1.5])), like=0)
+    np.testing.assert_array_equal(found, np.array([1.5], np.float32))
+
+
+@pytest.mark.parametrize("empty", [(), [], {}, Weights([], [])])
+def test_empty_structures_come_back(empty):
+    assert checkpoints.decode(checkpoints.encode(empty), like=empty) == empty
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([None]), tf.zeros([2], tf.bfloat16)], ids=["object", "bfloat16"]
+)
+def test_what_would_not_come_back_is_refused(value):
+    with pytest.raises(TypeError, match=r"dtype (object|bfloat16) cannot be kept"):
+        checkpoints.encode(value)
+
+
+@pytest.mark.parametrize("like", [[0], [0, 0, 0]])
+def test_state_of_another_structure_is_refused(like):
+    with pytest.raises(CheckpointError, match=f"has 2 values where {len(like)} are expected"):
+        checkpoints.decode(checkpoints.encode([np.ones(3), 4.0]), like)
+
+
+# --- What is kept -----------------------------------------------------------------------------
+
+
+def test_new_file_is_empty(path):
+    with opened(path) as saved:
+        assert saved.rounds() == [] and saved.latest_round() is None
+        assert saved.client_state(0) is None and saved.rows("metrics") == []
+    assert checkpoints.rounds_done(path.parents[1], CONFIG) == 0
+
+
+def test_run_goes_on_from_the_last_checkpoint(path):
+    make_run(path, 3)
+    with opened(path) as saved:
+        assert saved.rounds() == [2, 3]
+        np.testing.assert_array_equal(saved.server_state(like=state_of(0))["weights"], np.full(1000, 3))
+        assert [checkpoints.decode(saved.client_state(client), 0) for client in (0, 1)] == [2, 3]
+        assert saved.rows("metrics") == [(1, "1\n"), (2, "2\n"), (3, "3\n")]
+    assert checkpoints.rounds_done(path.parents[1], CONFIG) == 3
+
+
+def test_what_was_not_saved_is_there_until_the_end_and_then_gone(path):
+    make_run(path, 2)
+    with opened(path) as saved:
+        saved.put_clients(3, [(1, checkpoints.encode(30))])
+        saved.put_row("metrics", 3, "3\n")
+        assert checkpoints.decode(saved.client_state(1), 0) == 30
+        assert len(saved.rows("metrics")) == 3
+    with opened(path) as saved:
+        assert checkpoints.decode(saved.client_state(1), 0) == 1
+        assert saved.rows("metrics") == [(1, "1\n"), (2, "2\n")]
+
+
+def test_file_does_not_grow_with_saves(path):
+    num_clients, keep, sizes = 5, 3, []
+    rng = np.random.default_rng(0)
+    newest = {}
+    with opened(path, keep=keep) as saved:
+        for round_num in range(1, 101):
+            for client in rng.choice(num_clients, 2, replace=False):
+                newest[client] = round_num
+                saved.put_clients(round_num, [(client, checkpoints.encode(np.full(1000, round_num)))])
+            saved.save(round_num, state_of(round_num))
+            sizes.append(path.stat().st_size)
+        for client, round_num in newest.items():
+            assert checkpoints.decode(saved.client_state(client), 0)[0] == round_num
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        servers = [r for (r,) in db.execute("SELECT round FROM servers ORDER BY round")]
+        states = db.execute("SELECT client, count(*) FROM clients GROUP BY client").fetchall()
+    assert servers == [98, 99, 100]
+    # Of each client the state at the oldest checkpoint, and what came after it.
+    assert len(states) == num_clients and all(count <= keep for _, count in states)
+    assert max(sizes[50:]) <= max(sizes[:50])
+
+
+def test_states_put_in_each_round_between_checkpoints_are_forgotten_too(path):
+    with opened(path, keep=1) as saved:
+        for round_num in range(1, 31):  # As with client_store=disk and checkpoint_every=3.
+            saved.put_clients(round_num, [(0, checkpoints.encode(round_num))])
+            if round_num % 3 == 0:
+                saved.save(round_num, state_of(round_num))
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT client, round FROM clients").fetchall() == [(0, 30)]
+
+
+def test_states_that_an_old_checkpoint_needs_are_kept(path):
+    with opened(path, keep=2) as saved:
+        saved.put_clients(1, [(7, checkpoints.encode(1))])  # And never again.
+        for round_num in range(1, 9):
+            if round_num in (3, 8):
+                saved.put_clients(round_num, [(5, checkpoints.encode(round_num))])
+            saved.save(round_num, state_of(round_num))
+        saved.return_to(7)
+        assert checkpoints.decode(saved.client_state(7), 0) == 1
+        assert checkpoints.decode(saved.client_state(5), 0) == 3
+        assert saved.server_state(like=state_of(0))["weights"][0] == 7
+
+
+def test_return_to_an_earlier_checkpoint(path):
+    make_run(path, 5)
+    with opened(path) as saved:
+        with pytest.raises(CheckpointError, match=r"no checkpoint of round 2, only of \[4, 5\]"):
+            saved.return_to(2)
+        saved.return_to(4)
+    with opened(path) as saved:
+        assert saved.latest_round() == 4
+        assert [checkpoints.decode(saved.client_state(client), 0) for client in (0, 1)] == [4, 3]
+        assert [round_num for round_num, _ in saved.rows("metrics")] == [1, 2, 3, 4]
+
+
+def test_keep_is_checked(path):
+    with pytest.raises(ValueError, match="keep=0"):
+        Checkpoints(path, CONFIG, keep=0)
+
+
+# --- What is refused --------------------------------------------------------------------------
+
+
+def refusal(path, config=CONFIG) -> str:
+    with pytest.raises(CheckpointError) as error:
+        Checkpoints(path, config)
+    message = str(error.value)
+    assert str(path) in message and "\n" not in message
+    return message
+
+
+def test_run_with_other_settings_is_refused_naming_each(path):
+    make_run(path, 1)
+    before = path.read_bytes()
+    message = refusal(path, {**CONFIG, "seed": 1, "new": 2, "classes": [[0, 1], [3]]})
+    assert "seed: 0 there, 1 now" in message
+    assert "new: None there, 2 now" in message
+    assert "classes: [[0, 1], [2]] there, [[0, 1], [3]] now" in message
+    assert "method" not in message and "rate" not in message
+    assert path.read_bytes() == before
+    make_run(path, 2)  # Not locked by the refusal.
+
+
+def test_settings_are_compared_as_json(path):
+    make_run(path, 1)
+    with opened(path, {**CONFIG, "classes": ((0, 1), (2,))}) as saved:
+        assert saved.latest_round() == 1
+
+
+def test_format_of_another_version_is_refused(path):
+    make_run(path, 1)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE about SET value = '0' WHERE key = 'format'")
+    assert "has format 0, this version reads 1" in refusal(path)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_truncated_file_is_refused(path, share):
+    make_run(path, 3)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    assert "is damaged or no checkpoint file" in refusal(path)
+
+
+def test_file_of_something_else_is_refused(path):
+    path.parent.mkdir()
+    path.write_bytes(b"no database " * 1000)
+    assert "is damaged or no checkpoint file" in refusal(path)
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE other (x)")
+    assert "is damaged or no checkpoint file" in refusal(path)
+
+
+def test_any_flipped_byte_is_noticed_or_harmless(path):
+    make_run(path, 2)
+    data = path.read_bytes()
+    outcomes = collections.Counter()
+    for position in np.random.default_rng(0).choice(len(data), 60, replace=False):
+        damaged = bytearray(data)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        try:
+            with opened(path) as saved:
+                state = saved.server_state(like=state_of(0))
+                clients = [checkpoints.decode(saved.client_state(c), 0) for c in (0, 1)]
+        except CheckpointError:
+            outcomes["noticed"] += 1
+        else:  # Free space, or the checkpoint before the last.
+            np.testing.assert_array_equal(state["weights"], state_of(2)["weights"])
+            assert clients == [2, 1]
+            outcomes["harmless"] += 1
+    assert outcomes["noticed"] > 5, outcomes
+
+
+def test_damaged_state_names_the_file(path):
+    make_run(path, 1)
+    data = path.read_bytes()
+    where = data.index(np.full(50, 1, np.float32).tobytes())
+    path.write_bytes(data[: where + 80] + b"\x11" + data[where + 81 :])
+    with opened(path) as saved, pytest.raises(CheckpointError, match="is damaged") as error:
+        saved.server_state(like=state_of(0))
+    assert str(path) in str(error.value)
+
+
+_OTHER_PROGRAM = """
+import sys
+sys.path.insert(0, {root!r})
+from tff_het.simulation.checkpoints import Checkpoints
+saved = Checkpoints({path!r}, {config!r})
+saved.save(1, {{}})
+print("open", flush=True)
+{then}
+"""
+
+
+def start_other(path, then: str) -> subprocess.Popen:
+    root = str(pathlib.Path(__file__).parents[2])
+    text = _OTHER_PROGRAM.format(root=root, path=str(path), config=CONFIG, then=then)
+    return subprocess.Popen(
+        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_file_in_use_by_another_process_is_refused(path):
+    with start_other(path, "input()") as other:
+        assert other.stdout.readline() == "open\n"
+        assert "is in use by another process" in refusal(path)
+        other.communicate("\n")
+    with opened(path) as saved:
+        assert saved.latest_round() == 1
+
+
+# Enough states that SQLite writes some of them to the file before the end of the transaction.
+_KILLED_DURING_A_SAVE = """
+import os, signal
+for client in range(50):
+    saved.put_clients(2, [(client, bytes(200_000))])
+saved._put_server(2, {})
+print(os.path.getsize(saved._path), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+_KILLED_BETWEEN_SAVES = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_interrupted_save_is_ignored_and_reported(path, caplog):
+    with start_other(path, _KILLED_DURING_A_SAVE) as other:
+        assert other.stdout.readline() == "open\n"
+        assert int(other.stdout.readline()) > 5_000_000
+    with caplog.at_level(logging.WARNING):
+        assert checkpoints.rounds_done(path.parents[1], CONFIG) == 1
+    assert "was interrupted; it is ignored, and the run goes on from round 1" in caplog.text
+    caplog.clear()
+    with opened(path) as saved:
+        assert saved.rounds() == [1] and saved.client_state(0) is None
+    assert caplog.text == ""
+
+
+def test_kill_between_saves_is_no_interrupted_save(path, caplog):
+    with start_other(path, _KILLED_BETWEEN_SAVES) as other:
+        assert other.stdout.readline() == "open\n"
+    with caplog.at_level(logging.WARNING), opened(path) as saved:
+        assert saved.latest_round() == 1
+    assert caplog.text == ""
