@@ -52,7 +52,9 @@ def test_rooms_import_what_they_may(path):
     assert rooms <= allowed, f"{inside} imports {rooms - allowed}"
     others = {name.split(".")[0] for name in names}
     assert not others & {"embeddings", "experiments", "tests"}
-    assert not any(name.startswith(("absl.flags", "tensorflow_hub", "apache_beam")) for name in names)
+    assert not any(
+        name.startswith(("absl.flags", "tensorflow_hub", "apache_beam")) for name in names
+    )
     if room not in TFF_ROOMS and str(inside) not in TFF_FILES:
         assert "tensorflow_federated" not in others
 

@@ -22,7 +22,8 @@ EVALUATION = 8
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:
     if seed < 0:
         raise ValueError(f"A seed must be a non-negative integer, found {seed}.")
-    return np.random.SeedSequence([int(seed), int(purpose), *(int(key) for key in keys)])
+    # As a spawn key, since entropy is padded with zeros: keys (5,) and (5, 0) would be the same.
+    return np.random.SeedSequence(int(seed), spawn_key=(int(purpose), *(int(key) for key in keys)))
 
 
 def generator(seed: int, purpose: int, *keys: int) -> np.random.Generator:

@@ -3,10 +3,11 @@
 import collections
 import contextlib
 import logging
-import pathlib
+import multiprocessing
+import os
+import signal
 import sqlite3
-import subprocess
-import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -122,7 +123,9 @@ def test_run_goes_on_from_the_last_checkpoint(path):
     make_run(path, 3)
     with opened(path) as saved:
         assert saved.rounds() == [2, 3]
-        np.testing.assert_array_equal(saved.server_state(like=state_of(0))["weights"], np.full(1000, 3))
+        np.testing.assert_array_equal(
+            saved.server_state(like=state_of(0))["weights"], np.full(1000, 3)
+        )
         assert [checkpoints.decode(saved.client_state(client), 0) for client in (0, 1)] == [2, 3]
         assert saved.rows("metrics") == [(1, "1\n"), (2, "2\n"), (3, "3\n")]
     assert checkpoints.rounds_done(path.parents[1], CONFIG) == 3
@@ -148,7 +151,9 @@ def test_file_does_not_grow_with_saves(path):
         for round_num in range(1, 101):
             for client in rng.choice(num_clients, 2, replace=False):
                 newest[client] = round_num
-                saved.put_clients(round_num, [(client, checkpoints.encode(np.full(1000, round_num)))])
+                saved.put_clients(
+                    round_num, [(client, checkpoints.encode(np.full(1000, round_num)))]
+                )
             saved.save(round_num, state_of(round_num))
             sizes.append(path.stat().st_size)
         for client, round_num in newest.items():
@@ -287,50 +292,55 @@ def test_damaged_state_names_the_file(path):
     assert str(path) in str(error.value)
 
 
-_OTHER_PROGRAM = """
-import sys
-sys.path.insert(0, {root!r})
-from tff_het.simulation.checkpoints import Checkpoints
-saved = Checkpoints({path!r}, {config!r})
-saved.save(1, {{}})
-print("open", flush=True)
-{then}
-"""
+@contextlib.contextmanager
+def another_process(path, then) -> Iterator[multiprocessing.Process]:
+    """Opens the file in another process, saves a round, and does something more."""
+    context = multiprocessing.get_context("fork")
+    is_open = context.Event()
+
+    def run():
+        saved = Checkpoints(path, CONFIG)
+        saved.save(1, {})
+        is_open.set()
+        then(saved)
+
+    process = context.Process(target=run)
+    process.start()
+    try:
+        assert is_open.wait(30)
+        yield process
+    finally:
+        process.kill()
+        process.join()
 
 
-def start_other(path, then: str) -> subprocess.Popen:
-    root = str(pathlib.Path(__file__).parents[2])
-    text = _OTHER_PROGRAM.format(root=root, path=str(path), config=CONFIG, then=then)
-    return subprocess.Popen(
-        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def wait(saved):
+    signal.pause()
+
+
+def be_killed(saved):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def be_killed_during_a_save(saved):
+    # Enough that SQLite writes a part of it to the file before the end of the transaction.
+    for client in range(50):
+        saved.put_clients(2, [(client, bytes(200_000))])
+    saved._put_server(2, {})
+    be_killed(saved)
 
 
 def test_file_in_use_by_another_process_is_refused(path):
-    with start_other(path, "input()") as other:
-        assert other.stdout.readline() == "open\n"
+    with another_process(path, wait):
         assert "is in use by another process" in refusal(path)
-        other.communicate("\n")
     with opened(path) as saved:
         assert saved.latest_round() == 1
 
 
-# Enough states that SQLite writes some of them to the file before the end of the transaction.
-_KILLED_DURING_A_SAVE = """
-import os, signal
-for client in range(50):
-    saved.put_clients(2, [(client, bytes(200_000))])
-saved._put_server(2, {})
-print(os.path.getsize(saved._path), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-_KILLED_BETWEEN_SAVES = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-
-
 def test_interrupted_save_is_ignored_and_reported(path, caplog):
-    with start_other(path, _KILLED_DURING_A_SAVE) as other:
-        assert other.stdout.readline() == "open\n"
-        assert int(other.stdout.readline()) > 5_000_000
+    with another_process(path, be_killed_during_a_save) as other:
+        other.join()
+    assert path.stat().st_size > 5_000_000
     with caplog.at_level(logging.WARNING):
         assert checkpoints.rounds_done(path.parents[1], CONFIG) == 1
     assert "was interrupted; it is ignored, and the run goes on from round 1" in caplog.text
@@ -341,8 +351,8 @@ def test_interrupted_save_is_ignored_and_reported(path, caplog):
 
 
 def test_kill_between_saves_is_no_interrupted_save(path, caplog):
-    with start_other(path, _KILLED_BETWEEN_SAVES) as other:
-        assert other.stdout.readline() == "open\n"
+    with another_process(path, be_killed) as other:
+        other.join()
     with caplog.at_level(logging.WARNING), opened(path) as saved:
         assert saved.latest_round() == 1
     assert caplog.text == ""

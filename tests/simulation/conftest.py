@@ -28,7 +28,9 @@ def _client(index: int, validation: int) -> Client:
         # Clients disagree about what the classes are called, so local layers matter.
         return {"x": x.astype(np.float32), "y": ((y + index) % CLASSES).astype(np.int32)}
 
-    return Client(f"device {index}", examples(12 + index), examples(validation), examples(6 + index))
+    return Client(
+        f"device {index}", examples(12 + index), examples(validation), examples(6 + index)
+    )
 
 
 @pytest.fixture(scope="session")

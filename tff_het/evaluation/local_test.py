@@ -91,7 +91,9 @@ def local_test(
         num_examples[index] = len(examples["y"])
         rounds[index] = state.rounds
         if num_examples[index]:
-            accuracy[index], loss[index] = _test(process, weights, state, examples, index)
+            accuracy[index], loss[index] = _test(
+                process, weights, state, examples, index, client.num_train_examples
+            )
     return LocalTest(population.ids, num_examples, accuracy, loss, rounds)
 
 
@@ -124,7 +126,7 @@ def global_test(
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")
     state = ClientState(model=Weights([], []), work=(), rounds=np.int32(0))
-    accuracy, loss = _test(process, server_state.weights, state, examples, 0)
+    accuracy, loss = _test(process, server_state.weights, state, examples)
     return GlobalTest(len(examples["y"]), accuracy, loss)
 
 
@@ -133,11 +135,14 @@ def _test(
     weights: Weights,
     state: ClientState,
     examples: Mapping[str, np.ndarray],
-    client: int,
+    client: int = 0,
+    num_train_examples: int | None = None,
 ) -> tuple[float, float]:
     """Accuracy and mean cross entropy of one model."""
     columns = {name: examples[name] for name in process.model.example_spec}
-    outputs = process.predict(weights, state, columns, client=client)
+    outputs = process.predict(
+        weights, state, columns, client=client, num_examples=num_train_examples
+    )
     if "logits" not in outputs:
         raise ValueError(f"The model gives no logits to test, only {', '.join(outputs)}.")
     labels = np.asarray(examples["y"])

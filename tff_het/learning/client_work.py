@@ -93,7 +93,8 @@ class LocalTraining:
       at_most_one_pass: With `steps`: stop at the end of the first pass.
       shuffle: Whether each pass has an order of its own.
       augment: Function of (x, seed) for each batch, such as `crop_and_flip()`.
-      weight_decay: Added to the gradient as `weight_decay * w` (coupled L2).
+      weight_decay: Added to the gradient as `weight_decay * w` (coupled L2) for all
+        trainable variables, before clipping.
       clip_norm: Gradients are scaled down to this global norm.
       learning_rate: Schedule: round (int32 [], from 0) -> the learning rate of
         that round, instead of the optimizer's own.

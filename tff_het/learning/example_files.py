@@ -20,7 +20,8 @@ def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]
 
     Raises:
       ValueError: If a column has another dtype or shape than the spec, or another
-        number of examples than the first.
+        number of examples than the first, or if all are 2 GiB or more, beyond
+        which TensorFlow's string operations do not count.
     """
     parts = []
     num_examples = len(examples[next(iter(spec))])
@@ -38,6 +39,8 @@ def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]
                 f"Column {name!r} has {len(column)} examples, others have {num_examples}."
             )
         parts.append(column.reshape(-1).view(np.uint8).data)
+    if (total := sum(part.nbytes for part in parts)) >= 2**31:
+        raise ValueError(f"A client's examples must be less than 2 GiB, found {total} bytes.")
     return parts
 
 

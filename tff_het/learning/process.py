@@ -106,9 +106,11 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """The same process, but for `examples`, which are the path of a file (`example_files`)."""
         return self._reading_files()
 
-    def download(self, state: ServerState) -> Download:
-        """Returns what `client_update` takes from the server."""
-        return Download(state.weights, state.round)
+    def download(self, state: ServerState) -> dict[str, Any]:
+        """Returns what `client_update` takes from the server: what it distributes, and how."""
+        return collections.OrderedDict(
+            weights=state.weights, round=state.round, distributor=state.distributor
+        )
 
     def init_state(self, client: int, seed: int, server_state: ServerState) -> ClientState:
         """Returns the state of a client that has not trained yet, as NumPy arrays.
@@ -165,6 +167,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         examples: Mapping[str, np.ndarray],
         *,
         client: int = 0,
+        num_examples: int | None = None,
         seed: Sequence[int] = (0, 0),
         training: bool = False,
         batch_size: int = 1000,
@@ -176,6 +179,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
           client_state: The client's state.
           examples: Columns [n, ...].
           client: The client's index.
+          num_examples: How many examples the client trains on, for models that ask;
+            as many as are given by default.
           seed: int32 [2], which matters with `training` (MC-dropout) or sampling.
           training: Whether layers such as dropout act as in training.
           batch_size: Examples in memory at a time.
@@ -183,7 +188,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         Returns:
           Outputs by name, [n, ...] each.
         """
-        num_examples = len(next(iter(examples.values())))
+        given = len(next(iter(examples.values())))
+        num_examples = given if num_examples is None else num_examples
         variables = tf.nest.map_structure(
             tf.convert_to_tensor, Variables(weights, client_state.model)
         )
@@ -192,7 +198,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
             ClientContext(client, num_examples, client_state.rounds),
         )
         parts = []
-        for start in range(0, max(num_examples, 1), batch_size):
+        for start in range(0, max(given, 1), batch_size):
             batch = {name: column[start : start + batch_size] for name, column in examples.items()}
             batch_seed = tf.add(tf.convert_to_tensor(seed, tf.int32), [start, 0])
             parts.append(self._predict_batch(variables, batch, context, batch_seed, training))
@@ -268,8 +274,9 @@ def compose(
       aggregator: How updates are combined; the mean weighted by
         `ClientResult.weight` by default. Any factory of `tff.aggregators` or
         `tff.learning` will do.
-      server_step: (state, weights, aggregate) -> new weights;
-        `server_step.apply_update(model)` by default.
+      server_step: (state, weights, aggregate) -> new weights, with weights as
+        `Weights`; `server_step.apply_update(model)`, which takes any optimizer of
+        `tff.learning`, by default. (TFF's own finalizers expect its `ModelWeights`.)
       distributor: How the global variables reach the clients; a plain broadcast
         by default.
       initial_local: What a client's local variables start from.
@@ -374,11 +381,18 @@ def compose(
         kept = collections.OrderedDict(client=sent.client, state=sent.state)
         return ProcessOutput(state, metrics, tff.federated_zip(kept))
 
-    download_type = tff.to_type(Download(weights_type, np.int32))
+    download_type = tff.to_type(
+        collections.OrderedDict(
+            weights=weights_type,
+            round=tff.TensorType(np.int32),
+            distributor=distributor.state_type.member,
+        )
+    )
 
     @tff.federated_computation(tff.FederatedType(download_type, tff.SERVER), at_clients)
     def client_update(download, clients):
-        return train_clients(tff.federated_broadcast(download.weights), download.round, clients)
+        distributed = distributor.next(download.distributor, download.weights)
+        return train_clients(distributed.result, download.round, clients)
 
     upload_type = tff.to_type(
         collections.OrderedDict((name, sent_type[name]) for name in ("update", "weight", "metrics"))
@@ -386,7 +400,9 @@ def compose(
 
     @tff.federated_computation(state_type, tff.FederatedType(upload_type, tff.CLIENTS))
     def server_update(state, sent):
-        new_state, metrics = combine(state, state.distributor, sent)
+        # For its state alone: the clients had their download before.
+        distributed = distributor.next(state.distributor, state.weights)
+        new_state, metrics = combine(state, distributed.state, sent)
         return collections.OrderedDict(state=new_state, metrics=metrics)
 
     return FederatedProcess(
@@ -444,7 +460,8 @@ def _client_computation(
             update=result.update,
             weight=result.weight,
             metrics=result.metrics,
-            state=result.state._replace(rounds=state.rounds + 1),
+            # A client without examples has not trained.
+            state=result.state._replace(rounds=state.rounds + tf.minimum(num_examples, 1)),
         )
 
     if client_work.uses_round:

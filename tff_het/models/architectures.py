@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tff_het.models import keras_model
+from tff_het.models import keras_model, objectives
 from tff_het.models.layers import Dropout
-from tff_het.models.model import Model
+from tff_het.models.model import Model, PerExample
 
 # Column -> (dtype, shape of one example).
 ElementSpec = Mapping[str, tuple[np.dtype, tuple[int, ...]]]
@@ -26,6 +26,8 @@ class Architecture:
       example_spec: Columns of a client's examples.
       layers: Names of all layers with variables, from input to output.
       head: Names of those that classify: the last one.
+      loss: What is minimised, per example.
+      metrics: What is reported beside it; accuracy by default.
     """
 
     name: str
@@ -33,10 +35,14 @@ class Architecture:
     example_spec: Mapping[str, tf.TensorSpec]
     layers: tuple[str, ...]
     head: tuple[str, ...]
+    loss: PerExample = objectives.cross_entropy
+    metrics: Mapping[str, PerExample] | None = None
 
     def model(self, local: keras_model.Local = ()) -> Model:
         """Returns the model with these layers (or variables) local; as `from_keras`."""
-        return keras_model.from_keras(self.build, self.example_spec, local=local)
+        return keras_model.from_keras(
+            self.build, self.example_spec, local=local, loss=self.loss, metrics=self.metrics
+        )
 
 
 # Takes the input's symbol and the number of classes, gives (hidden, logits).

@@ -40,6 +40,10 @@ def from_keras(
     named as its inputs, and returns logits [b, classes] or a mapping of outputs
     by name. Its regularisers and `add_loss` terms are part of the loss.
 
+    What cannot be refused, since it cannot be seen: `Lambda` layers that draw from
+    `tf.random.*`, and layers whose `call` is a `tf.function`, which keep the values of
+    the first call.
+
     Args:
       build: Builds the (uncompiled) Keras model; called once.
       example_spec: Columns of a client's examples, shapes with a leading None.
@@ -186,7 +190,7 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     if unknown:
         raise ValueError(
             f"No layer with variables is called {', '.join(map(repr, unknown))}; the model has: "
-            f"{', '.join(with_weights)}."
+            f"{', '.join(with_weights)}. (Layers inside of other models: give a predicate on paths.)"
         )
     return {id(v) for name in local for v in with_weights[name].weights}
 

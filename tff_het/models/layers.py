@@ -10,7 +10,7 @@ class Dropout(tf.keras.layers.Layer):
 
     Equal seeds drop equal units, whatever ran before or runs beside it. Keras's
     own layer draws from a generator that it shares, which is why models that
-    hold it are refused.
+    hold it are refused. Called twice in one model, one layer drops the same units.
     """
 
     def __init__(self, rate: float, **kwargs):

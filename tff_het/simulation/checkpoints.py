@@ -141,9 +141,7 @@ class Checkpoints:
             about = {"format": json.dumps(_FORMAT), "config": json.dumps(dict(config))}
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         self._commit()
-        (state,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-        if state != "ok":
-            raise sqlite3.DatabaseError(state)
+        self._check_file()
         about = dict(self._db.execute("SELECT key, value FROM about"))
         if json.loads(about["format"]) != _FORMAT:
             raise CheckpointError(
@@ -159,6 +157,17 @@ class Checkpoints:
                 f"{self._path} belongs to a run with other settings ({changes}). Give another "
                 "output folder, or delete this one to start anew."
             )
+
+    def _check_file(self) -> None:
+        # SQLite itself takes what is missing of the last page for zeros.
+        expected = self._pragma("page_count") * self._pragma("page_size")
+        if (found := self._path.stat().st_size) < expected:
+            raise sqlite3.DatabaseError(f"{found} of {expected} bytes")
+        if (state := self._pragma("quick_check(1)")) != "ok":
+            raise sqlite3.DatabaseError(state)
+
+    def _pragma(self, name: str) -> Any:
+        return self._db.execute(f"PRAGMA {name}").fetchone()[0]
 
     def _commit(self) -> None:
         self._db.execute("COMMIT")

@@ -33,4 +33,4 @@ class StopRequest:
         del frame
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.signal = signal.Signals(number)
+        self.signal = self.signal or signal.Signals(number)

@@ -1,7 +1,7 @@
 """From compiled building blocks to Python functions that execute them.
 
-A block becomes a function (environment, run) -> value once; executing it then costs a few dictionary
-look-ups beside TensorFlow. A lambda's value is a Python function (argument, run) -> value.
+A block becomes a function (environment, run) -> value once; executing it then costs a few
+dictionary look-ups beside TensorFlow. A lambda's value is a Python function (argument, run) -> value.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
 """Values of a computation under execution, and their way in and out.
 
 Inside, a struct is a list of its elements in the type's order (names are the type's matter), a
-sequence is a dataset's variant tensor, a value at SERVER stands for itself and what is at CLIENTS is
-an `AtClients` or, where all are equal, an `AllEqual`.
+sequence is a dataset's variant tensor, a value at SERVER stands for itself and what is at CLIENTS
+is an `AtClients` or, where all are equal, an `AllEqual`.
 """
 
 from collections.abc import Iterator

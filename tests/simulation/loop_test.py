@@ -1,0 +1,427 @@
+"""The training loop: who is evaluated when, what a run leaves, and that stopping changes nothing."""
+
+import csv
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from tff_het.clients import Population
+from tff_het.evaluation.local_test import global_test, local_test
+from tff_het.simulation import cohorts, loop
+from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
+from tff_het.simulation.loop import DivergedError, Settings
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+NUM_CLIENTS, SEED = 5, 3
+UNIFORM = cohorts.uniform(NUM_CLIENTS, 2, SEED)
+CONFIG = {"seed": SEED}
+
+
+@pytest.fixture(scope="module")
+def population(make_population) -> Population:
+    return make_population(NUM_CLIENTS)
+
+
+@pytest.fixture
+def train(make_process, population):
+    def run(folder=None, *, method="hdafl", schedule=UNIFORM, clients=population, **options):
+        names = ("test_examples", "on_round", "config")
+        arguments = {name: options.pop(name) for name in names if name in options}
+        settings = Settings(**{"rounds": 8, "seed": SEED, "eval_every": 2, **options})
+        result = loop.train(
+            make_process(method) if isinstance(method, str) else method,
+            clients,
+            schedule,
+            settings,
+            folder=folder,
+            **{"config": CONFIG, **arguments},
+        )
+        result.client_states.close()
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, make_process, population):
+    """The files of a run of 8 rounds that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("reference")
+    settings = Settings(rounds=8, seed=SEED, eval_every=2)
+    loop.train(
+        make_process("hdafl"), population, UNIFORM, settings, folder=folder, config=CONFIG
+    ).client_states.close()
+    return tables(folder)
+
+
+def tables(folder) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("metrics.csv", "clients.csv")}
+
+
+def rows(folder, name="metrics.csv") -> list[dict[str, str]]:
+    with (folder / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def events(folder) -> dict[str, dict[int, float]]:
+    accumulator = EventAccumulator(str(folder / "tensorboard"), {"tensors": 0})
+    accumulator.Reload()
+    return {
+        tag: {e.step: float(tf.make_ndarray(e.tensor_proto)) for e in accumulator.Tensors(tag)}
+        for tag in accumulator.Tags()["tensors"]
+    }
+
+
+def saved_rounds(folder) -> list[int]:
+    saved = Checkpoints(path_in(folder), CONFIG)
+    found = saved.rounds()
+    saved.close()
+    return found
+
+
+# --- Rows -------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_run(train, tmp_path):
+    result = train(tmp_path, rounds=5)
+    assert result.rounds == 5 and result.stopped_by is None
+    metrics = rows(tmp_path)
+    assert [row["round"] for row in metrics] == ["1", "2", "3", "4", "5"]
+    # Evaluated when due and after the last round, otherwise empty.
+    evaluated = [row["local_test_accuracy_mean"] != "" for row in metrics]
+    assert evaluated == [False, True, False, True, True]
+    for row, numbers in zip(metrics, result.rows, strict=True):
+        # Text gives back every digit.
+        assert {k: float(v) for k, v in row.items() if v} == numbers
+    for round_num, row in enumerate(result.rows):
+        assert row["clients"] == 2
+        assert row["train_num_examples"] == sum(12 + client for client in UNIFORM(round_num))
+        assert row["bytes_up"] > 0 and row["bytes_down"] > 0
+
+
+def test_every_client_is_evaluated_sampled_or_not(train, make_process, population, tmp_path):
+    result = train(tmp_path, rounds=4, schedule=lambda round_num: [1, 3])
+    clients = rows(tmp_path, "clients.csv")
+    assert [row["round"] for row in clients] == ["2"] * NUM_CLIENTS + ["4"] * NUM_CLIENTS
+    last = clients[NUM_CLIENTS:]
+    assert [row["client"] for row in last] == list(population.ids)
+    assert [row["rounds_trained"] for row in last] == ["0", "4", "0", "4", "0"]
+    assert [row["num_examples"] for row in last] == ["6", "7", "8", "9", "10"]
+    assert {row["split"] for row in last} == {"test"}
+    # Clients that never trained are tested with their initial state and the newest features.
+    process = make_process("hdafl")
+    untrained = local_test(
+        process, result.state, population, lambda c: process.init_state(c, SEED, result.state)
+    )
+    for client in (0, 2, 4):
+        assert float(last[client]["loss"]) == untrained.loss[client]
+    for client in (1, 3):
+        assert float(last[client]["loss"]) < untrained.loss[client]
+
+
+def test_evaluation_agrees_with_the_rows_of_clients(train, tmp_path):
+    result = train(tmp_path, rounds=2)
+    row = rows(tmp_path)[-1]
+    clients = rows(tmp_path, "clients.csv")
+    accuracy = np.array([float(c["accuracy"]) for c in clients])
+    loss = np.array([float(c["loss"]) for c in clients])
+    n = np.array([int(c["num_examples"]) for c in clients])
+    expected = {
+        "local_test_accuracy_mean": accuracy.mean(),
+        "local_test_accuracy_weighted_mean": (accuracy * n).sum() / n.sum(),
+        "local_test_accuracy_std": accuracy.std(),
+        "local_test_accuracy_min": accuracy.min(),
+        "local_test_accuracy_worst_decile": accuracy.min(),  # One client of five.
+        "local_test_loss_mean": loss.mean(),
+        "local_test_loss_weighted_mean": (loss * n).sum() / n.sum(),
+    }
+    assert {k: float(v) for k, v in row.items() if k.startswith("local")} == pytest.approx(expected)
+    np.testing.assert_array_equal(result.evaluation.local["test"].accuracy, accuracy)
+
+
+def test_validation_has_columns_where_clients_have_examples(train, make_population, tmp_path):
+    result = train(tmp_path, clients=make_population(NUM_CLIENTS, validation=4), rounds=2)
+    assert set(result.evaluation.local) == {"test", "validation"}
+    row = rows(tmp_path)[-1]
+    validation = [c for c in rows(tmp_path, "clients.csv") if c["split"] == "validation"]
+    assert len(validation) == NUM_CLIENTS and {c["num_examples"] for c in validation} == {"4"}
+    accuracy = [float(c["accuracy"]) for c in validation]
+    assert float(row["local_validation_accuracy_mean"]) == pytest.approx(np.mean(accuracy))
+    assert not any("validation" in name for name in train(rounds=1).rows[0])
+
+
+def test_global_model_on_all_clients_examples_or_on_a_common_set(
+    train, make_process, population, tmp_path
+):
+    process = make_process("fed_avg")
+    pooled = {
+        name: np.concatenate([client.test[name] for client in population]) for name in ("x", "y")
+    }
+    result = train(tmp_path, method="fed_avg", rounds=1)
+    expected = global_test(process, result.state, pooled)
+    found = result.evaluation.global_test
+    assert found.num_examples == expected.num_examples == 6 + 7 + 8 + 9 + 10
+    assert found.accuracy == pytest.approx(expected.accuracy)
+    assert found.loss == pytest.approx(expected.loss)
+    assert float(rows(tmp_path)[0]["global_test_loss"]) == found.loss
+
+    common = {name: column[:7] for name, column in pooled.items()}
+    result = train(method="fed_avg", rounds=1, test_examples=common)
+    assert result.evaluation.global_test == global_test(process, result.state, common)
+    assert result.evaluation.global_test.num_examples == 7
+
+
+def test_personal_models_have_no_global_test(train, tmp_path):
+    assert train(tmp_path, rounds=1).evaluation.global_test is None
+    assert not any(name.startswith("global") for name in rows(tmp_path)[0])
+
+
+def test_tensorboard_and_times(train, tmp_path):
+    train(tmp_path, rounds=3)
+    result = train(tmp_path, rounds=5)
+    found = events(tmp_path)
+    assert set(found["train_loss"]) == {1, 2, 3, 4, 5}  # Once each, also those of the first run.
+    for row in result.rows:
+        assert found["train_loss"][row["round"]] == pytest.approx(row["train_loss"])
+    assert set(found["local_test_accuracy_mean"]) == {2, 4, 5}
+    times = rows(tmp_path, "times.csv")
+    assert [row["round"] for row in times] == ["1", "2", "3", "4", "5"]
+    assert all(float(row["training_seconds"]) > 0 for row in times)
+
+
+# --- The same with and without --------------------------------------------------------------
+
+
+def test_without_a_folder(train, reference, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = train()
+    assert list(tmp_path.iterdir()) == []
+    lines = reference["metrics.csv"].decode().splitlines()
+    assert [row["train_loss"] for row in result.rows] == [
+        float(line.split(",")[3]) for line in lines[1:]
+    ]
+
+
+def test_on_round_sees_every_row(train):
+    seen = []
+    result = train(rounds=3, on_round=lambda row, seconds: seen.append((dict(row), seconds)))
+    assert [row for row, _ in seen] == result.rows
+    assert all(0 < seconds < 60 for _, seconds in seen)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"states_in_memory": False},
+        {"checkpoint_every": 3},
+        {"checkpoint_every": 3, "states_in_memory": False, "keep_checkpoints": 1},
+        {"keep_checkpoints": 5},
+    ],
+    ids=str,
+)
+def test_how_states_are_kept_changes_nothing(train, reference, tmp_path, options):
+    train(tmp_path, **options)
+    assert tables(tmp_path) == reference
+    every, keep = options.get("checkpoint_every", 1), options.get("keep_checkpoints", 2)
+    expected = [r for r in range(1, 9) if r % every == 0 or r == 8]
+    assert saved_rounds(tmp_path) == expected[-keep:]
+
+
+def test_sequential_devices(train, population):
+    """One device after another, each for two rounds: a schedule, no other loop."""
+    result = train(
+        rounds=6,
+        schedule=lambda r: [r // 2],
+        clients=population[:3],
+        method="fed_avg",
+        eval_every=6,
+    )
+    assert [row["train_num_examples"] for row in result.rows] == [12, 12, 13, 13, 14, 14]
+    assert list(result.evaluation.local["test"].rounds) == [2, 2, 2]
+
+
+# --- Stopping and going on --------------------------------------------------------------------
+
+
+class Broken(Exception):
+    pass
+
+
+def fail_after(rounds: int):
+    def on_round(row, seconds):
+        if row["round"] == rounds:
+            raise Broken
+
+    return on_round
+
+
+@pytest.mark.parametrize("states_in_memory", [True, False], ids=["memory", "disk"])
+@pytest.mark.parametrize("checkpoint_every", [1, 3])
+def test_run_that_failed_goes_on_to_the_same_bytes(
+    train, reference, tmp_path, states_in_memory, checkpoint_every
+):
+    options = {"states_in_memory": states_in_memory, "checkpoint_every": checkpoint_every}
+    trained = []
+    for rounds in (1, 2, 5, 7):
+        with pytest.raises(Broken):
+            train(
+                tmp_path,
+                on_round=fail_after(rounds),
+                schedule=lambda r: (trained.append(r), UNIFORM(r))[1],
+                **options,
+            )
+    result = train(tmp_path, **options)
+    assert tables(tmp_path) == reference
+    assert result.rounds == 8
+    if checkpoint_every == 3:  # What was not saved was done again: from 0, 0, 0 and 3 on.
+        assert trained == [0, 0, 1, 0, 1, 2, 3, 4, 3, 4, 5, 6]
+    else:
+        assert trained == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_tables_are_brought_back_to_the_last_checkpoint(train, reference, tmp_path):
+    with pytest.raises(Broken):
+        train(tmp_path, on_round=fail_after(5))
+    with (tmp_path / "metrics.csv").open("a") as file:
+        file.write("6,half a li")
+    (tmp_path / "clients.csv").unlink()
+    train(tmp_path)
+    assert tables(tmp_path) == reference
+
+
+def test_complete_run_is_evaluated_again_and_not_trained(train, reference, tmp_path):
+    first = train(tmp_path)
+    again = train(tmp_path, schedule=None)  # Would fail if it were called.
+    assert again.rows == [] and again.rounds == 8
+    for name in ("accuracy", "loss", "rounds"):
+        np.testing.assert_array_equal(
+            getattr(again.evaluation.local["test"], name),
+            getattr(first.evaluation.local["test"], name),
+        )
+    tf.nest.map_structure(np.testing.assert_array_equal, again.state, first.state)
+    assert tables(tmp_path) == reference
+
+
+@pytest.mark.parametrize("eval_every", [2, 3])
+def test_longer_run_ends_as_if_it_had_been_so_from_the_start(train, tmp_path, eval_every):
+    train(tmp_path / "at once", eval_every=eval_every)
+    train(tmp_path / "extended", rounds=4, eval_every=eval_every)
+    assert rows(tmp_path / "extended")[-1]["local_test_accuracy_mean"]
+    train(tmp_path / "extended", eval_every=eval_every)
+    assert tables(tmp_path / "extended") == tables(tmp_path / "at once")
+    found = events(tmp_path / "extended")["local_test_accuracy_mean"]
+    assert set(found) == {r for r in range(1, 9) if r % eval_every == 0 or r == 8}
+
+
+def test_shorter_run_is_refused(train, reference, tmp_path):
+    train(tmp_path)
+    with pytest.raises(CheckpointError, match="has 8 rounds already, more than the 4 asked for"):
+        train(tmp_path, rounds=4)
+    assert tables(tmp_path) == reference
+
+
+def test_run_of_other_settings_is_refused_and_untouched(train, reference, tmp_path):
+    train(tmp_path)
+    with pytest.raises(CheckpointError, match="seed: 3 there, 4 now"):
+        train(tmp_path, config={"seed": 4})
+    assert tables(tmp_path) == reference
+
+
+def test_return_to_an_earlier_checkpoint(train, reference, tmp_path):
+    train(tmp_path, rounds=6, keep_checkpoints=3)
+    saved = Checkpoints(path_in(tmp_path), CONFIG)
+    saved.return_to(5)
+    saved.close()
+    result = train(tmp_path)
+    assert [row["round"] for row in result.rows] == [6, 7, 8]
+    assert tables(tmp_path) == reference
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_run_after_the_round(train, reference, tmp_path, number):
+    def schedule(round_num):
+        if round_num == 3:
+            os.kill(os.getpid(), number)
+        return UNIFORM(round_num)
+
+    result = train(tmp_path, schedule=schedule, checkpoint_every=3)
+    assert (result.rounds, result.stopped_by) == (4, number)
+    assert saved_rounds(tmp_path) == [3, 4]
+    assert [row["round"] for row in rows(tmp_path)] == ["1", "2", "3", "4"]
+    assert train(tmp_path, checkpoint_every=3).stopped_by is None
+    assert tables(tmp_path) == reference
+
+
+def test_signal_in_the_last_round_is_told(train, reference, tmp_path):
+    def schedule(round_num):
+        if round_num == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        return UNIFORM(round_num)
+
+    result = train(tmp_path, schedule=schedule)
+    assert (result.rounds, result.stopped_by) == (8, signal.SIGINT)
+    assert result.evaluation is not None
+    assert tables(tmp_path) == reference
+
+
+def test_second_ctrl_c_interrupts_at_once(train, reference, tmp_path):
+    def schedule(round_num):
+        if round_num == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return UNIFORM(round_num)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, schedule=schedule)
+    assert len(rows(tmp_path)) == 3
+    train(tmp_path)
+    assert tables(tmp_path) == reference
+
+
+def test_population_may_grow(train, make_population, population, tmp_path):
+    first = train(tmp_path, clients=population[:3], schedule=lambda r: [0, 2], rounds=2)
+    result = train(tmp_path, schedule=lambda r: [2, 4], rounds=4)
+    clients = rows(tmp_path, "clients.csv")
+    assert [row["client"] for row in clients if row["round"] == "2"] == list(population.ids[:3])
+    assert list(result.evaluation.local["test"].rounds) == [2, 0, 4, 0, 2]
+    kept = [r.client_states._states[0].model.trainable for r in (first, result)]
+    tf.nest.map_structure(np.testing.assert_array_equal, *kept)  # By index.
+
+
+# --- Divergence and settings --------------------------------------------------------------
+
+
+def test_divergence_is_an_error_with_advice(train, make_process, tmp_path):
+    with pytest.raises(
+        DivergedError, match=r"train_loss of round \d is (nan|inf).* Lower the client learning rate"
+    ):
+        train(tmp_path, method=make_process("hdafl", 1e30))
+    done = rows(tmp_path)
+    assert all(math.isfinite(float(v)) for row in done for v in row.values() if v)
+    assert saved_rounds(tmp_path) == [int(row["round"]) for row in done][-2:]
+
+
+def test_divergence_in_the_last_step_of_a_round_is_seen_by_the_evaluation(
+    train, make_process, population
+):
+    # A single step: the loss before it is fine, the model after it is not.
+    process = make_process("fed_avg", 1e38)
+    few = Population(
+        type(client)(
+            client.id, {k: v[:3] for k, v in client.train.items()}, client.validation, client.test
+        )
+        for client in population
+    )
+    with pytest.raises(DivergedError, match=r"local_test_loss_mean of round 1 is (nan|inf)"):
+        train(method=process, clients=few, rounds=1)
+
+
+@pytest.mark.parametrize("name", ["rounds", "eval_every", "checkpoint_every", "keep_checkpoints"])
+def test_settings_are_checked(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, found 0"):
+        Settings(**{"rounds": 1, "seed": 0, name: 0})
