@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> None:
             for name, process in processes.items():
                 train_method(name, process, made, folder / name, done[name])
     print(comparison.write(made, folder, list(processes)))
-    print(f"Results: {folder}")
+    print(f"Results: {folder}; pictures: {folder / 'figures'}")
 
 
 def train_method(

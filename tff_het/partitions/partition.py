@@ -153,7 +153,8 @@ class Partition:
         Returns:
           A line on the partition, and one each on train and test.
         """
-        options = "".join(f", {key}={value}" for key, value in self.options.items())
+        given = {key: value for key, value in self.options.items() if value is not None}
+        options = "".join(f", {key}={value}" for key, value in given.items())
         lines = [f"{self.name}: {len(self.client_ids)} clients, seed {self.seed}{options}"]
         for split, labels in (("train", train_labels), ("test", test_labels)):
             counts = self.class_counts(labels, split)
