@@ -1,4 +1,4 @@
-"""The store of client states: memory and disk give the same, and new clients start as they should."""
+"""The store of client states: memory and disk give the same, and new clients start right."""
 
 import contextlib
 

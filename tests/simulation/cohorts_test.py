@@ -18,9 +18,9 @@ def test_cohorts_are_distinct_clients_of_the_right_number(num_clients, size):
 
 def test_draw_depends_on_seed_and_round_alone():
     one, same, other = (cohorts.uniform(50, 5, seed) for seed in (0, 0, 1))
-    np.random.seed(1)  # noqa: NPY002
+    np.random.seed(1)
     rounds = [one(r) for r in range(20)]
-    np.random.seed(2)  # noqa: NPY002
+    np.random.seed(2)
     assert [same(r) for r in reversed(range(20))] == rounds[::-1]  # In any order: a resume.
     assert [other(r) for r in range(20)] != rounds
     assert len({tuple(cohort) for cohort in rounds}) == 20

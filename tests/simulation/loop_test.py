@@ -1,4 +1,4 @@
-"""The training loop: who is evaluated when, what a run leaves, and that stopping changes nothing."""
+"""The training loop: who is evaluated when, what a run leaves, and what stopping changes."""
 
 import csv
 import math
@@ -248,14 +248,14 @@ def test_sequential_devices(train, population):
 # --- Stopping and going on --------------------------------------------------------------------
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     pass
 
 
 def fail_after(rounds: int):
     def on_round(row, seconds):
         if row["round"] == rounds:
-            raise Broken
+            raise BrokenError
 
     return on_round
 
@@ -268,7 +268,7 @@ def test_run_that_failed_goes_on_to_the_same_bytes(
     options = {"states_in_memory": states_in_memory, "checkpoint_every": checkpoint_every}
     trained = []
     for rounds in (1, 2, 5, 7):
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenError):
             train(
                 tmp_path,
                 on_round=fail_after(rounds),
@@ -285,7 +285,7 @@ def test_run_that_failed_goes_on_to_the_same_bytes(
 
 
 def test_tables_are_brought_back_to_the_last_checkpoint(train, reference, tmp_path):
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         train(tmp_path, on_round=fail_after(5))
     with (tmp_path / "metrics.csv").open("a") as file:
         file.write("6,half a li")

@@ -1,6 +1,8 @@
 """Tests of models: each client's own on its own data, or the one global model on common data."""
 
+import concurrent.futures
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -62,13 +64,15 @@ def local_test(
 
     This is the "local test" of Liang et al. (2019, LG-FedAvg). A client's model is the
     global weights with its own local state. All clients are tested, also those
-    that no round has sampled yet; one client's state is held at a time.
+    that no round has sampled yet; no more states are held at a time than there
+    are cores.
 
     Args:
       process: The process that the states belong to.
       server_state: Its server state.
       population: The clients.
-      client_state: A client's index -> its stored state, or its initial one.
+      client_state: A client's index -> its stored state, or its initial one; called
+        by several threads.
       split: 'train', 'validation' or 'test'.
 
     Raises:
@@ -80,21 +84,28 @@ def local_test(
         raise ValueError(f"split must be one of {', '.join(_SPLITS)}; found {split!r}.")
     # `predict` converts arrays at every call, but takes tensors as they are.
     weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
-    num_clients = len(population)
-    num_examples = np.zeros(num_clients, np.int64)
-    accuracy = np.full(num_clients, np.nan)
-    loss = np.full(num_clients, np.nan)
-    rounds = np.zeros(num_clients, np.int64)
-    for index, client in enumerate(population):
-        state = client_state(index)
+
+    def test(index: int) -> tuple[int, float, float, int]:
+        client, state = population[index], client_state(index)
         examples = getattr(client, split)
-        num_examples[index] = len(examples["y"])
-        rounds[index] = state.rounds
-        if num_examples[index]:
-            accuracy[index], loss[index] = _test(
+        num_examples, accuracy, loss = len(examples["y"]), np.nan, np.nan
+        if num_examples:
+            accuracy, loss = _test(
                 process, weights, state, examples, index, client.num_train_examples
             )
-    return LocalTest(population.ids, num_examples, accuracy, loss, rounds)
+        return num_examples, accuracy, loss, int(state.rounds)
+
+    # A client a thread, as in training: TensorFlow may have been told to use one thread each.
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        results = list(pool.map(test, range(len(population))))
+    num_examples, accuracy, loss, rounds = (np.array(c) for c in zip(*results, strict=True))
+    return LocalTest(
+        population.ids,
+        num_examples.astype(np.int64),
+        accuracy.astype(np.float64),
+        loss.astype(np.float64),
+        rounds.astype(np.int64),
+    )
 
 
 def has_global_model(process: FederatedProcess) -> bool:

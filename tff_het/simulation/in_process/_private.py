@@ -3,6 +3,9 @@
 Checked at import: with other versions these may have moved or may mean something else.
 """
 
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -17,27 +20,109 @@ for _name, (_tested, _found) in TESTED.items():
         )
 
 # ruff: noqa: E402
-from tensorflow_federated.proto.v0.computation_pb2 import TensorFlow as TensorFlowProto
-from tensorflow_federated.python.core.impl.types.type_conversions import (
-    type_to_py_container,
-    type_to_tf_tensor_specs,
+from tensorflow.core.framework import function_pb2
+from tensorflow.python.eager import context, execute
+from tensorflow.python.eager.cancellation import CancellationManager
+from tensorflow.python.framework import op_def_registry
+from tensorflow_federated.python.core.impl.compiler.array import (
+    is_compatible_dtype,
+    is_compatible_shape,
 )
+from tensorflow_federated.python.core.impl.executors.value_serialization import (
+    _check_container_compat_with_tf_nest as check_dataset_containers,
+)
+from tensorflow_federated.python.core.impl.types.computation_types import tensorflow_to_type
+from tensorflow_federated.python.core.impl.types.type_conversions import type_to_tf_structure
 from tensorflow_federated.python.core.impl.utils.tensorflow_utils import (
     make_data_set_from_elements,
 )
 
 __all__ = [
-    "TensorFlowProto",
+    "CancellationManager",
+    "Registered",
+    "call",
+    "check_dataset_containers",
+    "draws_with_seed",
+    "forget",
+    "has_container",
+    "is_compatible_dtype",
+    "is_compatible_shape",
     "make_data_set_from_elements",
-    "type_to_py_container",
-    "type_to_tf_tensor_specs",
-    "call_flat",
+    "register",
+    "tensorflow_to_type",
+    "type_to_tf_structure",
 ]
 
 
-def call_flat(function, arguments):
-    """Calls a pruned function without captures on a list of tensors.
+class Registered(NamedTuple):
+    """A function in TensorFlow's table of functions, which has one for the whole process."""
+
+    name: str
+    num_outputs: int
+
+
+def register(function: Any, name: str) -> Registered:
+    """Puts a copy of a pruned function without captures into the table, for `call`.
+
+    The function itself, whose graph of Python objects is large, is not needed any more.
+    """
+    definition = function_pb2.FunctionDef()
+    definition.CopyFrom(function.function_def)
+    definition.signature.name = name
+    context.context().add_function_def(definition)
+    return Registered(name, len(definition.signature.output_arg))
+
+
+def forget(names: Iterable[str]) -> None:
+    """Takes functions out of the table, where they are; nothing else does it."""
+    for name in names:
+        if context.context().has_function(name):
+            context.context().remove_function(name)
+
+
+def call_attributes(*, optimize: bool) -> tuple[Any, ...]:
+    """Returns how TensorFlow is to execute a function, for `call`."""
+    config = tf.compat.v1.ConfigProto()
+    config.CopyFrom(context.context().config)
+    config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+    return ("executor_type", "", "config_proto", config.SerializeToString())
+
+
+def call(
+    function: Registered,
+    arguments: Sequence[Any],
+    attributes: tuple[Any, ...],
+    cancellation: CancellationManager | None,
+) -> list[Any]:
+    """Calls a function on a list of tensors.
 
     `ConcreteFunction.__call__` spends a millisecond on binding names and on gradient tapes.
     """
-    return function._inference_function(*arguments)
+    eager = context.context()
+    if cancellation is None:
+        return execute.execute(
+            function.name, function.num_outputs, list(arguments), attributes, eager
+        )
+    return execute.execute_with_cancellation(
+        function.name, function.num_outputs, list(arguments), attributes, eager, cancellation
+    )
+
+
+def has_container(operation: str) -> bool:
+    """Whether an operation's resource lives in a container, under a name."""
+    definition = op_def_registry.get(operation)
+    return definition is not None and any(a.name == "container" for a in definition.attr)
+
+
+def draws_with_seed(dataset: tf.data.Dataset) -> bool:
+    """Whether a dataset draws random numbers that follow from a seed (shuffles, most often)."""
+    # Without a seed both are 0.
+    seeds = (getattr(dataset, "_seed", 0), getattr(dataset, "_seed2", 0))
+    if any(int(seed) for seed in seeds if seed is not None):
+        return True
+    for function in dataset._functions():
+        for operation in function.function.graph.get_operations():
+            attributes = operation.node_def.attr
+            if operation.op_def.is_stateful and (attributes["seed"].i or attributes["seed2"].i):
+                return True
+    return any(draws_with_seed(source) for source in dataset._inputs())

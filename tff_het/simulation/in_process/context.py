@@ -1,68 +1,103 @@
 """The context that executes computations in this process."""
 
 import collections
-import concurrent.futures
 import contextlib
 import functools
 import hashlib
 import os
-import queue
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het.simulation.in_process import _private, interpreter, values
 from tff_het.simulation.in_process.graphs import Graph
+from tff_het.simulation.in_process.threads import ClientThreads
 
 _MAX_CACHED = 256  # Computations, and graphs: more than any program here has, less than memory.
+
+
+class _Plan(NamedTuple):
+    """How a computation object is called.
+
+    Attributes:
+      computation: The object, to tell it from a later one in the same place.
+      ingest: Brings its argument in; None if it takes none.
+      function: Executes it.
+      emit: Brings its result out.
+    """
+
+    computation: weakref.ref
+    ingest: values.Ingest | None
+    function: interpreter.Function
+    emit: Callable[[Any], Any]
 
 
 class InProcessContext(tff.framework.SyncContext):
     """Executes computations with TensorFlow in this process, clients on a pool of threads.
 
     Results do not depend on the number of threads: a client runs on one of them, and what clients
-    send is aggregated in their order.
+    send is aggregated in their order. Calls from several Python threads wait for each other.
     """
 
     def __init__(self, clients_in_parallel: int):
-        self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for slot in range(1, clients_in_parallel + 1):  # 0 is the calling thread's.
-            self._slots.put(slot)
-        self._pool = concurrent.futures.ThreadPoolExecutor(
-            clients_in_parallel, thread_name_prefix="client"
-        )
-        # By the object first: hashing a computation serialises all of it.
-        self._by_object: dict[int, tuple[weakref.ref, Any]] = {}
+        self._threads = ClientThreads(clients_in_parallel)
+        # By the object first: hashing a computation serialises all of it. And equal computations
+        # may differ in the Python containers of their types.
+        self._plans: dict[int, _Plan] = {}
         self._by_content = functools.lru_cache(maxsize=_MAX_CACHED)(self._compile)
         self._graphs: collections.OrderedDict[bytes, Graph] = collections.OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # One call at a time: they share the slots.
+        self._closed = False
 
     def invoke(self, comp: Any, arg: Any) -> Any:
-        """Executes a computation; called by TFF."""
-        function_type = comp.type_signature
-        function = self._function_of(comp)
-        argument = None if arg is None else values.ingest(arg, function_type.parameter)
-        run = _Run(self._pool, self._slots, _num_clients(argument))
-        emitted = values.emit(function(argument, run), function_type.result)
-        return _private.type_to_py_container(emitted, function_type.result)
+        """Executes a computation; called by TFF.
+
+        Raises:
+          TypeError: If the argument does not have the computation's type.
+          ValueError: If its parts disagree about the number of clients.
+          NotImplementedError: If the computation holds what this runtime does not execute.
+          tf.errors.OpError: What TensorFlow raised; in a client's work, with the client.
+        """
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(
+                    "This runtime was closed: the `with` block that opened it is over."
+                )
+            plan = self._plan_of(comp)
+            cohort, argument = values.Cohort(), None
+            if plan.ingest is not None:
+                argument = plan.ingest(arg, cohort)
+            parameter_type = comp.type_signature.parameter
+            run = _Run(self._threads, cohort, lambda: values.client_ids(argument, parameter_type))
+            return plan.emit(plan.function(argument, run))
 
     def close(self) -> None:
-        """Ends the threads."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _function_of(self, comp: Any) -> interpreter.Function:
-        known = self._by_object.get(id(comp))
-        if known is not None and known[0]() is comp:
-            return known[1]
+        """Ends the threads, and gives back what TensorFlow keeps; nothing the second time."""
         with self._lock:
-            function = self._by_content(comp)
-        forget = functools.partial(self._by_object.pop, id(comp), None)
-        self._by_object[id(comp)] = (weakref.ref(comp, lambda _: forget()), function)
-        return function
+            self._closed = True
+            self._threads.close()
+            self._plans.clear()
+            self._by_content.cache_clear()
+            self._graphs.clear()
+
+    def _plan_of(self, comp: Any) -> _Plan:
+        plan = self._plans.get(id(comp))
+        if plan is not None and plan.computation() is comp:
+            return plan
+        key, plans = id(comp), self._plans
+        parameter_type = comp.type_signature.parameter
+        plan = plans[key] = _Plan(
+            # Called before its place in memory is given to another.
+            weakref.ref(comp, lambda _: plans.pop(key, None)),
+            None if parameter_type is None else values.ingester(parameter_type, self._by_content),
+            self._by_content(comp),
+            values.emitter(comp.type_signature.result),
+        )
+        return plan
 
     def _compile(self, comp: Any) -> interpreter.Function:
         native = tff.backends.native.desugar_and_transform_to_native(comp)
@@ -92,75 +127,50 @@ class _Run:
 
     def __init__(
         self,
-        pool: concurrent.futures.Executor,
-        slots: "queue.SimpleQueue[int]",
-        num_clients: int,
+        threads: ClientThreads,
+        cohort: values.Cohort,
+        client_ids: Callable[[], list[Any] | None],
     ):
-        self.num_clients = num_clients
-        self._pool = pool
-        self._slots = slots
-        self._thread = threading.local()
+        self.num_clients = len(cohort.sizes)
+        # The largest first, so that no thread is left with one when the others are done.
+        self._order = sorted(range(self.num_clients), key=lambda c: -cohort.sizes[c])
+        self._threads = threads
+        self._client_ids = client_ids
 
     @property
     def slot(self) -> int:
-        return getattr(self._thread, "slot", 0)
+        return self._threads.slot
+
+    @property
+    def cancellation(self) -> _private.CancellationManager | None:
+        return self._threads.cancellation
 
     def map_clients(self, function: interpreter.Function, arguments: Sequence[Any]) -> list[Any]:
         def call(client: int) -> Any:
-            self._thread.slot = self._slots.get()
             try:
                 return function(arguments[client], self)
             except tf.errors.OpError as error:
-                raise _of_client(error, client, arguments[client]) from error
-            finally:
-                self._slots.put(self._thread.slot)
-                self._thread.slot = 0
+                raise self._of_client(error, client) from error
 
-        # The largest first, so that no thread is left with one when the others are done.
-        order = sorted(range(len(arguments)), key=lambda c: -_size(arguments[c]))
-        futures = {client: self._pool.submit(call, client) for client in order}
-        try:
-            return [futures[client].result() for client in range(len(arguments))]
-        finally:  # After an error the others are of no use, and the next call must find no one.
-            for future in futures.values():
-                future.cancel()
-            concurrent.futures.wait(futures.values())
+        return self._threads.map(call, self._order)
 
-
-def _size(argument: Any) -> int:
-    return 0 if argument is None else values.size(argument)
-
-
-def _of_client(error: tf.errors.OpError, client: int, argument: Any) -> tf.errors.OpError:
-    """The same error, saying whose it is."""
-    message = f"Client {client} of this call: {error.message}"
-    return type(error)(error.node_def, error.op, message)
-
-
-def _num_clients(argument: Any) -> int:
-    """Returns how many clients an argument holds, 0 without any.
-
-    Raises:
-      ValueError: If its parts disagree.
-    """
-    found = set()
-
-    def visit(value: Any) -> None:
-        if isinstance(value, values.AtClients):
-            found.add(len(value.values))
-        elif isinstance(value, list):
-            for element in value:
-                visit(element)
-
-    visit(argument)
-    if len(found) > 1:
-        raise ValueError(f"Arguments hold different numbers of clients: {sorted(found)}.")
-    return found.pop() if found else 0
+    def _of_client(self, error: tf.errors.OpError, client: int) -> tf.errors.OpError:
+        """The same error, saying whose it is."""
+        ids = self._client_ids()
+        known = "" if ids is None else f" (client={ids[client]})"
+        message = f"Client {client} of this call{known}: {error.message}"
+        return type(error)(error.node_def, error.op, message)
 
 
 @contextlib.contextmanager
 def in_process(*, clients_in_parallel: int | None = None) -> Iterator[InProcessContext]:
     """Executes computations in this process while the block is open.
+
+    Where TensorFlow has not done anything yet, and nobody has set it, each of its operations gets
+    one thread: clients in parallel make better use of the cores than parallel operations.
+
+    Other threads do not inherit the context: they enter
+    `tff.framework.get_context_stack().install(context)` with the context that this yields.
 
     Args:
       clients_in_parallel: How many clients train at the same time, at least 1; the
@@ -175,6 +185,12 @@ def in_process(*, clients_in_parallel: int | None = None) -> Iterator[InProcessC
         raise ValueError(
             f"Expected clients_in_parallel of at least 1, found {clients_in_parallel}."
         )
+    threading_config = tf.config.threading
+    if not threading_config.get_intra_op_parallelism_threads() and not os.environ.get(
+        "TF_NUM_INTRAOP_THREADS"
+    ):
+        with contextlib.suppress(RuntimeError):  # TensorFlow has started.
+            threading_config.set_intra_op_parallelism_threads(1)
     context = InProcessContext(clients_in_parallel)
     try:
         with tff.framework.get_context_stack().install(context):

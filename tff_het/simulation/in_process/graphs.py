@@ -4,17 +4,56 @@ A graph with resources (variables, tables, iterators) is imported once for each 
 calls that shared a container would overwrite each other's variables, and nothing would say so.
 """
 
-import itertools
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private
+from tff_het.simulation.in_process import _private, rewriting
 
-_numbers = itertools.count()
+_FOLDED = 8  # Steps of an aggregation in one call.
+
+_importing = threading.Lock()
+
+
+class Caller(Protocol):
+    """The thread that calls.
+
+    Attributes:
+      slot: What a graph with resources is imported once for.
+      cancellation: What stops the call, or None.
+    """
+
+    @property
+    def slot(self) -> int: ...
+
+    @property
+    def cancellation(self) -> _private.CancellationManager | None: ...
+
+
+class _Imported(NamedTuple):
+    """A graph in TensorFlow's table of functions."""
+
+    initialize: _private.Registered | None
+    function: _private.Registered
+    destroy: _private.Registered | None
+    attributes: tuple[Any, ...]
+    library: list[str]
+
+    def __call__(self, arguments: Sequence[Any], cancellation: Any) -> list[Any]:
+        if self.initialize is not None:
+            _private.call(self.initialize, [], self.attributes, cancellation)
+        return _private.call(self.function, arguments, self.attributes, cancellation)
+
+    def release(self) -> None:
+        """Gives back all that TensorFlow keeps of it."""
+        if self.destroy is not None:
+            _private.call(self.destroy, [], self.attributes, None)
+        own = [f.name for f in (self.initialize, self.function, self.destroy) if f is not None]
+        _private.forget([*own, *self.library])
 
 
 class Graph:
@@ -34,45 +73,102 @@ class Graph:
         self._feeds = list(_tensor_names(proto.parameter)) if proto.HasField("parameter") else []
         self._fetches = list(_tensor_names(proto.result))
         self._initialize = proto.initialize_op
-        self._token = proto.session_token_tensor_name
-        self._stateful = any("container" in node.attr for node in _nodes(self._graph_def))
-        self._functions: dict[int, tuple[Any, Any]] = {}
-        self._lock = threading.Lock()
+        self._stateful = rewriting.has_resources(self._graph_def)
+        self._imports: dict[Any, _Imported] = {}
+        weakref.finalize(self, _release, self._imports).atexit = False
 
-    def __call__(self, slot: int, arguments: Sequence[Any]) -> list[Any]:
-        """Runs the graph on flat arguments, in the thread that holds `slot`."""
-        key = slot if self._stateful else 0
-        if key not in self._functions:
-            with self._lock:  # Importing changes TensorFlow's own tables.
-                if key not in self._functions:
-                    self._functions[key] = self._import()
-        initialize, function = self._functions[key]
-        if initialize is not None:
-            _private.call_flat(initialize, [])
-        return _private.call_flat(function, arguments)
+    def __call__(self, arguments: Sequence[Any], caller: Caller) -> list[Any]:
+        """Runs the graph on flat arguments."""
+        imported = self._imported(caller.slot if self._stateful else 0, 1)
+        return imported(arguments, caller.cancellation)
 
-    def _import(self) -> tuple[Any, Any]:
-        graph_def = self._graph_def
-        if self._stateful:
-            graph_def = _with_container(graph_def, f"tff_het_{next(_numbers)}")
-        names = [*self._feeds, *([self._token] if self._token else []), *self._fetches]
-        found: dict[str, list[tf.Tensor]] = {}
+    def fold(self, accumulator: list[Any], members: list[list[Any]], caller: Caller) -> list[Any]:
+        """Runs (accumulator, member) -> accumulator for one member after the other.
 
-        def load():
-            elements = tf.graph_util.import_graph_def(graph_def, return_elements=names, name="")
-            cut = len(names) - len(self._fetches)
-            found["feeds"] = elements[:cut]
+        Several steps in one call cost little more than one: for small tensors most of a call is
+        the way to TensorFlow and back.
+        """
+        start = 0
+        if not self._stateful and not self._initialize:
+            while start + _FOLDED <= len(members):
+                taken = members[start : start + _FOLDED]
+                flat = [*accumulator, *(tensor for member in taken for tensor in member)]
+                imported = self._imported(0, _FOLDED)
+                accumulator = imported(flat, caller.cancellation)
+                start += _FOLDED
+        for member in members[start:]:
+            accumulator = self([*accumulator, *member], caller)
+        return accumulator
+
+    def _imported(self, slot: int, steps: int) -> _Imported:
+        found = self._imports.get((slot, steps))
+        if found is None:
+            with _importing:
+                found = self._imports.get((slot, steps))
+                if found is None:
+                    found = self._imports[slot, steps] = self._import(steps)
+        return found
+
+    def _import(self, steps: int) -> _Imported:
+        name = rewriting.new_name()
+        graph_def = rewriting.apart(self._graph_def, name)
+        # Steps: what is fetched of one are the first of the next one's feeds.
+        fed: list[tf.Tensor] = []
+        fetched: list[tf.Tensor] = []
+
+        def load() -> None:
+            for step in range(steps):
+                carried = dict(zip(self._feeds, fetched, strict=False)) if step else {}
+                names = [*self._feeds[len(carried) :], *self._fetches]
+                elements = tf.graph_util.import_graph_def(
+                    graph_def, carried, return_elements=names, name=f"step_{step}" if step else ""
+                )
+                cut = len(names) - len(self._fetches)
+                fed.extend(elements[:cut])
+                fetched[:] = elements[cut:]
             # Pruning needs what is fed and what is fetched to differ.
-            found["fetches"] = [tf.identity(tensor) for tensor in elements[cut:]]
+            fetched[:] = [tf.identity(tensor) for tensor in fetched]
+            for handle in _handles(tf.compat.v1.get_default_graph()):
+                tf.raw_ops.DestroyResourceOp(
+                    resource=handle, ignore_lookup_error=True, name="destroy"
+                )
 
         with tf.init_scope():
             wrapped = tf.compat.v1.wrap_function(load, [])
-            function = wrapped.prune(found["feeds"], found["fetches"])
-            initialize = None
+            graph = wrapped.graph
+
+            def register(suffix: str, feeds: Any, fetches: Any) -> _private.Registered:
+                return _private.register(wrapped.prune(feeds, fetches), f"{name}_{suffix}")
+
+            initialize = destroy = None
             if self._initialize:
-                operation = wrapped.graph.get_operation_by_name(self._initialize)
-                initialize = wrapped.prune([], operation)
-        return initialize, function
+                initialize = register(
+                    "initialize", [], graph.get_operation_by_name(self._initialize)
+                )
+            destroyers = [op for op in graph.get_operations() if op.type == "DestroyResourceOp"]
+            if destroyers:
+                destroy = register("destroy", [], destroyers)
+            return _Imported(
+                initialize,
+                register("call", fed, fetched),
+                destroy,
+                # Grappler must not change the order of a sum of several steps.
+                _private.call_attributes(optimize=steps == 1),
+                [function.signature.name for function in graph_def.library.function],
+            )
+
+
+def _release(imports: dict[Any, _Imported]) -> None:
+    for imported in imports.values():
+        imported.release()
+
+
+def _handles(graph: tf.Graph) -> list[tf.Tensor]:
+    return [
+        op.outputs[0]
+        for op in graph.get_operations()
+        if _private.has_container(op.type) and op.outputs and op.outputs[0].dtype == tf.resource
+    ]
 
 
 def _tensor_names(binding) -> Iterator[str]:
@@ -85,37 +181,3 @@ def _tensor_names(binding) -> Iterator[str]:
     elif which == "struct":
         for element in binding.struct.element:
             yield from _tensor_names(element)
-
-
-def _nodes(graph_def: tf.compat.v1.GraphDef) -> Iterator[Any]:
-    yield from graph_def.node
-    for function in graph_def.library.function:
-        yield from function.node_def
-
-
-def _with_container(graph_def: tf.compat.v1.GraphDef, container: str) -> tf.compat.v1.GraphDef:
-    """Returns the graph with its resources in a container of their own.
-
-    The functions in its library are renamed: TensorFlow has one table of functions for the
-    whole process, and would take another graph's of the same name.
-    """
-    copy = tf.compat.v1.GraphDef()
-    copy.CopyFrom(graph_def)
-    new_names = {f.signature.name: f"{f.signature.name}_{container}" for f in copy.library.function}
-    for function in copy.library.function:
-        function.signature.name = new_names[function.signature.name]
-    for gradient in copy.library.gradient:
-        gradient.function_name = new_names.get(gradient.function_name, gradient.function_name)
-        gradient.gradient_func = new_names.get(gradient.gradient_func, gradient.gradient_func)
-    for node in _nodes(copy):
-        node.op = new_names.get(node.op, node.op)
-        for name, value in node.attr.items():
-            if name == "container":
-                value.s = container.encode()
-            for called in (value.func, *value.list.func) if _has_functions(value) else ():
-                called.name = new_names.get(called.name, called.name)
-    return copy
-
-
-def _has_functions(value) -> bool:
-    return value.HasField("func") or (value.HasField("list") and len(value.list.func) > 0)

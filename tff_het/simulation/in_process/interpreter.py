@@ -1,7 +1,8 @@
 """From compiled building blocks to Python functions that execute them.
 
 A block becomes a function (environment, run) -> value once; executing it then costs a few
-dictionary look-ups beside TensorFlow. A lambda's value is a Python function (argument, run) -> value.
+dictionary look-ups beside TensorFlow. A lambda's value is a Python function (argument, run) ->
+value.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,29 +11,54 @@ from typing import Any, Protocol
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import values
-from tff_het.simulation.in_process.graphs import Graph
+from tff_het.simulation.in_process import sequences, values
+from tff_het.simulation.in_process.graphs import Caller, Graph
 from tff_het.simulation.in_process.values import AllEqual, AtClients
 
 Environment = dict[str, Any]
 Function = Callable[[Any, "Run"], Any]
 
 
-class Run(Protocol):
-    """What one execution knows.
+class Run(Caller, Protocol):
+    """What one execution knows, beside the thread that asks.
 
     Attributes:
       num_clients: How many clients the arguments hold.
-      slot: The slot of the thread that asks, for graphs with resources.
     """
 
-    num_clients: int
-
     @property
-    def slot(self) -> int: ...
+    def num_clients(self) -> int: ...
 
     def map_clients(self, function: Function, arguments: Sequence[Any]) -> list[Any]:
         """Calls the function for each client; results are in the clients' order."""
+
+
+class Plain:
+    """A function that only moves values about: not worth a thread's while."""
+
+    def __init__(self, function: Function):
+        self._function = function
+
+    def __call__(self, argument: Any, run: Run) -> Any:
+        return self._function(argument, run)
+
+
+class TensorFlow:
+    """A function that is one TensorFlow graph."""
+
+    def __init__(self, graph: Graph, result_type: tff.Type):
+        self._graph = graph
+        self._result_type = result_type
+
+    def __call__(self, argument: Any, run: Run) -> Any:
+        flat = [] if argument is None else list(values.flatten(argument))
+        return values.pack(iter(self._graph(flat, run)), self._result_type)
+
+    def fold(self, accumulator: Any, members: Sequence[Any], run: Run) -> Any:
+        """Calls it on (accumulator, member) for one member after the other."""
+        flat = [list(values.flatten(member)) for member in members]
+        folded = self._graph.fold(list(values.flatten(accumulator)), flat, run)
+        return values.pack(iter(folded), self._result_type)
 
 
 def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Environment, Run], Any]:
@@ -72,19 +98,20 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
         return lambda env, run: source(env, run)[index]
     if isinstance(block, framework.Lambda):
         name, body = block.parameter_name, compiled(block.result)
+        kind: Any = Plain if _is_plain(block.result) else lambda function: function
 
         def make_function(env: Environment, run: Run) -> Function:
             del run
             if name is None:
-                return lambda argument, run: body(env, run)
-            return lambda argument, run: body({**env, name: argument}, run)
+                return kind(lambda argument, run: body(env, run))
+            return kind(lambda argument, run: body({**env, name: argument}, run))
 
         return make_function
     if isinstance(block, framework.CompiledComputation):
-        function = _tensorflow(block, graph)
+        function = TensorFlow(graph(block), block.type_signature.result)
         return lambda env, run: function
     if isinstance(block, framework.Literal):
-        literal = tf.convert_to_tensor(block.value)
+        literal = tf.convert_to_tensor(block.value, block.type_signature.dtype)
         return lambda env, run: literal
     if isinstance(block, framework.Intrinsic):
         intrinsic = _INTRINSICS.get(block.uri)
@@ -109,19 +136,16 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
 def _index(selection) -> int:
     if selection.index is not None:
         return selection.index
-    names = [name for name, _ in tff.structure.to_elements(selection.source.type_signature)]
+    names = tff.structure.name_list_with_nones(selection.source.type_signature)
     return names.index(selection.name)
 
 
-def _tensorflow(block, graph: Callable[[Any], Graph]) -> Function:
-    imported = graph(block)
-    result_type = block.type_signature.result
-
-    def call(argument: Any, run: Run) -> Any:
-        flat = [] if argument is None else list(values.flatten(argument))
-        return values.pack(iter(imported(run.slot, flat)), result_type)
-
-    return call
+def _is_plain(block: Any) -> bool:
+    if isinstance(block, tff.framework.Selection):
+        return _is_plain(block.source)
+    if isinstance(block, tff.framework.Struct):
+        return all(map(_is_plain, block))
+    return isinstance(block, tff.framework.Reference)
 
 
 def _members(value: AtClients | AllEqual, run: Run) -> list[Any]:
@@ -130,6 +154,8 @@ def _members(value: AtClients | AllEqual, run: Run) -> list[Any]:
 
 def _map(argument, argument_type, run):
     function, value = argument
+    if isinstance(function, Plain):
+        return AtClients([function(member, run) for member in _members(value, run)])
     return AtClients(run.map_clients(function, _members(value, run)))
 
 
@@ -147,17 +173,20 @@ def _aggregate(argument, argument_type, run):
     """In the clients' order, so that the result does not depend on the threads."""
     value, accumulator, accumulate, merge, report = argument
     del merge  # All accumulation happens here.
-    for member in _members(value, run):
+    members = _members(value, run)
+    if isinstance(accumulate, TensorFlow):
+        return report(accumulate.fold(accumulator, members, run), run)
+    for member in members:
         accumulator = accumulate([accumulator, member], run)
     return report(accumulator, run)
 
 
 def _zip_clients(argument, argument_type, run):
     def all_equal(value) -> bool:
-        return all(map(all_equal, value)) if isinstance(value, list) else _is_all_equal(value)
+        return all(map(all_equal, value)) if _is_struct(value) else isinstance(value, AllEqual)
 
     def pick(value, client: int):
-        if isinstance(value, list):
+        if _is_struct(value):
             return [pick(element, client) for element in value]
         return value.value if isinstance(value, AllEqual) else value.values[client]
 
@@ -166,24 +195,26 @@ def _zip_clients(argument, argument_type, run):
     return AtClients([pick(argument, client) for client in range(run.num_clients)])
 
 
-def _is_all_equal(value) -> bool:
-    return isinstance(value, AllEqual)
+def _is_struct(value) -> bool:
+    return isinstance(value, list)
 
 
 def _select(argument, argument_type, run):
     """Each client gets the sequence of `select_fn(server_value, key)` of its own keys."""
     keys, max_key, server_value, select_fn = argument
     selected_type = argument_type[3].result
+    emit = values.emitter(selected_type)
+    end = int(max_key)
 
     def slices(client_keys, run):
-        for key in client_keys.numpy():
-            if not 0 <= key < max_key.numpy():
-                raise ValueError(f"A key must lie in [0, {max_key.numpy()}), found {key}.")
-        elements = [
-            values.emit(select_fn([server_value, tf.constant(key)], run), selected_type)
-            for key in client_keys.numpy()
-        ]
-        return values.sequence(elements, tff.SequenceType(selected_type))
+        found = client_keys.numpy()
+        for key in found:
+            if not 0 <= key < end:
+                raise tf.errors.InvalidArgumentError(
+                    None, None, f"federated_select: a key must lie in [0, {end}), found {key}."
+                )
+        elements = [emit(select_fn([server_value, tf.constant(key)], run)) for key in found]
+        return sequences.to_variant(elements, tff.SequenceType(selected_type))[0]
 
     return AtClients(run.map_clients(slices, _members(keys, run)))
 

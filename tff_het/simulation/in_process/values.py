@@ -1,18 +1,21 @@
 """Values of a computation under execution, and their way in and out.
 
 Inside, a struct is a list of its elements in the type's order (names are the type's matter), a
-sequence is a dataset's variant tensor, a value at SERVER stands for itself and what is at CLIENTS
-is an `AtClients` or, where all are equal, an `AllEqual`.
+sequence is a dataset's variant tensor, a function is a Python function, a value at SERVER stands
+for itself and what is at CLIENTS is an `AtClients` or, where all are equal, an `AllEqual`.
+
+A type becomes a Python function once, which then brings in or out value after value.
 """
 
-from collections.abc import Iterator
+import collections
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private
+from tff_het.simulation.in_process import _private, sequences
 
 
 class AtClients(NamedTuple):
@@ -27,85 +30,250 @@ class AllEqual(NamedTuple):
     value: Any
 
 
-def ingest(value: Any, value_type: tff.Type) -> Any:
-    """Brings an argument into the form in which it is executed.
+class Cohort:
+    """What an argument says about its clients.
 
-    Raises:
-      TypeError: If it does not have the type; as TFF's own contexts.
+    Attributes:
+      sizes: Roughly how many bytes each has, without what is equally large for all.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._known = False
+        self._size = 0
+
+    def count(self, size: int) -> None:
+        """Counts bytes for the client that is being brought in."""
+        self._size += size
+
+    def add(self, members: list[Any], ingest: "Ingest") -> list[Any]:
+        """Brings in one value for each client.
+
+        Raises:
+          ValueError: If there are more or fewer than in another part of the argument.
+        """
+        if not self._known:
+            self._known, self.sizes = True, [0] * len(members)
+        if len(members) != len(self.sizes):
+            raise ValueError(
+                "Arguments hold different numbers of clients: "
+                f"{len(self.sizes)} and {len(members)}."
+            )
+        found = []
+        for client, member in enumerate(members):
+            self._size = 0
+            try:
+                found.append(ingest(member, self))
+            except TypeError as error:
+                raise TypeError(f"Client {client}: {error}") from error
+            self.sizes[client] += self._size
+        return found
+
+
+Ingest = Callable[[Any, Cohort], Any]
+
+
+def ingester(
+    value_type: tff.Type, function_of: Callable[[tff.Computation], Any], where: str = "Argument"
+) -> Ingest:
+    """Returns the function that brings an argument into the form in which it is executed.
+
+    It raises TypeError if a value does not have the type, as TFF's own contexts do.
+
+    Args:
+      value_type: The argument's type.
+      function_of: Returns the function inside of a computation that is an argument.
+      where: What errors call the value.
     """
     if isinstance(value_type, tff.FederatedType):
+        member = ingester(value_type.member, function_of, where)
         if value_type.placement is tff.SERVER:
-            return ingest(value, value_type.member)
+            return member
         if value_type.all_equal:
-            return AllEqual(ingest(value, value_type.member))
-        if not isinstance(value, list | tuple):
-            raise TypeError(
-                f"Expected a list with one value for each client, found {type(value).__name__}."
-            )
-        return AtClients([ingest(member, value_type.member) for member in value])
+            return lambda value, cohort: AllEqual(member(value, cohort))
+
+        def clients(value: Any, cohort: Cohort) -> AtClients:
+            if not isinstance(value, list | tuple):
+                raise TypeError(
+                    f"{where}: expected a list with one value for each client, found "
+                    f"{type(value).__name__}."
+                )
+            return AtClients(cohort.add(list(value), member))
+
+        return clients
     if isinstance(value_type, tff.StructType):
-        elements = tff.structure.to_elements(tff.structure.from_container(value))
-        types = tff.structure.to_elements(value_type)
-        if len(elements) != len(types) or any(
-            name not in (None, expected)
-            for (name, _), (expected, _) in zip(elements, types, strict=True)
+        return _struct_ingester(value_type, function_of, where)
+    if isinstance(value_type, tff.SequenceType):
+
+        def sequence(value: Any, cohort: Cohort) -> tf.Tensor:
+            try:
+                variant, size = sequences.to_variant(value, value_type)
+            except TypeError as error:
+                raise TypeError(f"{where}: {error}") from error
+            cohort.count(size)
+            return variant
+
+        return sequence
+    if isinstance(value_type, tff.FunctionType):
+
+        def function(value: Any, cohort: Cohort) -> Any:
+            if not isinstance(value, tff.Computation):
+                raise TypeError(f"{where}: expected a computation, found {type(value).__name__}.")
+            value_type.check_assignable_from(value.type_signature)
+            return function_of(value)
+
+        return function
+    if isinstance(value_type, tff.TensorType):
+        return _tensor_ingester(value_type, where)
+    raise NotImplementedError(f"The in-process runtime takes no arguments of type {value_type}.")
+
+
+def _struct_ingester(value_type: tff.StructType, function_of: Any, where: str) -> Ingest:
+    names = tuple(tff.structure.name_list_with_nones(value_type))
+    elements = [
+        ingester(element, function_of, f"{where}[{i}]" if name is None else f"{where}.{name}")
+        for i, (name, element) in enumerate(tff.structure.to_elements(value_type))
+    ]
+
+    def struct(value: Any, cohort: Cohort) -> list[Any]:
+        found, parts = _elements(value)
+        if len(parts) != len(names) or (
+            found is not None
+            and found != names
+            and any(f not in (None, n) for f, n in zip(found, names, strict=True))
         ):
+            described = type(value).__name__ if found is None else list(found)
             raise TypeError(
-                f"Expected a struct with elements {[name for name, _ in types]}, found "
-                f"{[name for name, _ in elements]}."
+                f"{where}: expected a struct of {len(names)} with names {list(names)}, found "
+                f"{len(parts)}: {described}."
             )
-        return [ingest(v, t) for (_, v), (_, t) in zip(elements, types, strict=True)]
-    if isinstance(value_type, tff.SequenceType):
-        return sequence(value, value_type)
-    return _tensor(value, value_type)
+        return [element(part, cohort) for element, part in zip(elements, parts, strict=True)]
+
+    return struct
 
 
-def sequence(value: Any, value_type: tff.SequenceType) -> tf.Tensor:
-    """Makes the variant tensor of a dataset, or of a list of elements."""
-    if isinstance(value, list):
-        value = _private.make_data_set_from_elements(None, value, value_type.element)
-    elif not isinstance(value, tf.data.Dataset):
-        raise TypeError(f"Expected a tf.data.Dataset or a list, found {type(value).__name__}.")
-    return tf.data.experimental.to_variant(value)
+def _elements(value: Any) -> tuple[tuple[str | None, ...] | None, list[Any]]:
+    """Returns a container's names, None if it has none, and its elements."""
+    if isinstance(value, dict):
+        return tuple(value), list(value.values())
+    if isinstance(value, list | tuple):
+        return getattr(value, "_fields", None), list(value)
+    # Rarer ones: attrs classes and TFF's own struct. Anything else is a TypeError.
+    pairs = tff.structure.to_elements(tff.structure.from_container(value))
+    return tuple(name for name, _ in pairs), [element for _, element in pairs]
 
 
-def _tensor(value: Any, value_type: tff.TensorType) -> Any:
-    if not isinstance(value, tf.Tensor):
-        # Python's own numbers take the type's precision; arrays have theirs.
-        array = np.asarray(value)
-        if isinstance(value, bool | int | float | complex):
-            array = array.astype(value_type.dtype)
-        value = tf.convert_to_tensor(array)
-    expected = tf.as_dtype(value_type.dtype)
-    if value.dtype != expected or not tf.TensorShape(value_type.shape).is_compatible_with(
-        value.shape
-    ):
-        raise TypeError(
-            f"Expected {value_type}, found {value.dtype.name}[{','.join(map(str, value.shape))}]."
-        )
-    return value
+def _tensor_ingester(value_type: tff.TensorType, where: str) -> Ingest:
+    dtype, shape = value_type.dtype, value_type.shape
+    tensor_dtype = tf.as_dtype(dtype)
+    static = tf.TensorShape(shape)
+    is_static, is_string = static.is_fully_defined(), tensor_dtype == tf.string
+
+    def fail(found: Any) -> TypeError:
+        return TypeError(f"{where}: expected {value_type}, found {found}.")
+
+    def array(value: Any) -> Any:
+        """As TFF's worker: widening is allowed, and lists are arrays."""
+        if isinstance(value, tf.Variable):
+            value = value.numpy()
+        if isinstance(value, list | tuple):
+            if not all(
+                _private.is_compatible_dtype(leaf, dtype.type) for leaf in tf.nest.flatten(value)
+            ):
+                raise fail(f"a {type(value).__name__} with elements of another type")
+            value = np.asarray(value, None if is_string else dtype)
+        if not isinstance(
+            value, np.ndarray | np.generic | bool | int | float | complex | str | bytes
+        ):
+            raise fail(type(value).__name__)
+        if not _private.is_compatible_dtype(value, dtype.type):
+            raise fail(
+                repr(value) if np.ndim(value) == 0 else f"an array of {np.asarray(value).dtype}"
+            )
+        return value if is_string else np.asarray(value, dtype)
+
+    def tensor(value: Any, cohort: Cohort) -> tf.Tensor:
+        if isinstance(value, tf.Tensor) and value.dtype != tensor_dtype:
+            value = value.numpy()
+        if not isinstance(value, tf.Tensor):
+            if type(value) is not np.ndarray or value.dtype != dtype:
+                value = array(value)
+            value = tf.convert_to_tensor(value, tensor_dtype)
+        if not static.is_compatible_with(value.shape):
+            raise fail(f"{value.dtype.name}[{','.join(map(str, value.shape))}]")
+        if not is_static:
+            cohort.count(value.shape.num_elements() * tensor_dtype.size)
+        return value
+
+    return tensor
 
 
-def emit(value: Any, value_type: tff.Type) -> Any:
-    """Brings a result into the form that TFF's contexts give: NumPy values in TFF's structs."""
+def emitter(value_type: tff.Type) -> Callable[[Any], Any]:
+    """Returns the function that brings a result into the form of TFF's own contexts.
+
+    Tensors become NumPy's, arrays read-only as there: they share TensorFlow's memory.
+
+    Raises:
+      ValueError: If no Python container can hold a struct of the type.
+    """
     if isinstance(value_type, tff.FederatedType):
-        if isinstance(value, AtClients):
-            return [emit(member, value_type.member) for member in value.values]
-        if isinstance(value, AllEqual):
-            value = value.value
-        return emit(value, value_type.member)
+        member = emitter(value_type.member)
+
+        def federated(value: Any) -> Any:
+            if isinstance(value, AtClients):
+                return [member(one) for one in value.values]
+            return member(value.value if isinstance(value, AllEqual) else value)
+
+        return federated
     if isinstance(value_type, tff.StructType):
-        return tff.structure.Struct(
-            (name, emit(element, element_type))
-            for element, (name, element_type) in zip(
-                value, tff.structure.to_elements(value_type), strict=True
-            )
+        elements = [emitter(element) for element in value_type]
+        container = _container(value_type)
+        return lambda value: container(
+            [element(part) for element, part in zip(elements, value, strict=True)]
         )
     if isinstance(value_type, tff.SequenceType):
-        specs = _private.type_to_tf_tensor_specs(value_type.element)
-        dataset = tf.data.experimental.from_variant(value, specs)
-        return list(dataset.as_numpy_iterator())
-    return value.numpy()
+        return lambda value: sequences.from_variant(value, value_type)
+    return _to_numpy
+
+
+def _to_numpy(tensor: tf.Tensor) -> Any:
+    if tensor.shape.rank == 0 or tensor.dtype == tf.string:
+        return tensor.numpy()
+    array = np.asarray(tensor)
+    array.flags.writeable = False
+    return array
+
+
+def _container(struct_type: tff.StructType) -> Callable[[list[Any]], Any]:
+    """Returns what makes the type's Python container of its elements."""
+    names = tff.structure.name_list_with_nones(struct_type)
+    container: Any = struct_type.python_container
+    named = [name for name in names if name is not None]
+    if named and len(named) < len(names):
+        raise ValueError(f"No Python container has elements with and without names: {struct_type}.")
+    if container is None:
+        container = collections.OrderedDict if named else tuple
+    if hasattr(container, "_fields") or hasattr(container, "__attrs_attrs__"):
+        return lambda elements: container(**dict(zip(names, elements, strict=True)))
+    if not named:
+        return container
+    if issubclass(container, list | tuple):
+        raise ValueError(f"A {container.__name__} cannot hold the names of {struct_type}.")
+    return lambda elements: container(zip(names, elements, strict=True))
+
+
+def client_ids(argument: Any, value_type: tff.Type) -> list[Any] | None:
+    """Returns what clients are called: the field `client` of the argument, None without one."""
+    if isinstance(argument, AtClients) and isinstance(value_type.member, tff.StructType):
+        names = tff.structure.name_list_with_nones(value_type.member)
+        if "client" in names and isinstance(value_type.member["client"], tff.TensorType):
+            return [_to_numpy(member[names.index("client")]) for member in argument.values]
+    if isinstance(argument, list):
+        for part, part_type in zip(argument, value_type, strict=True):
+            found = client_ids(part, part_type)
+            if found is not None:
+                return found
+    return None
 
 
 def flatten(value: Any) -> Iterator[Any]:
@@ -122,12 +290,3 @@ def pack(tensors: Iterator[Any], value_type: tff.Type) -> Any:
     if isinstance(value_type, tff.StructType):
         return [pack(tensors, element_type) for element_type in value_type]
     return next(tensors)
-
-
-def size(value: Any) -> int:
-    """Returns roughly how many bytes an unplaced value has; sequences count nothing."""
-    return sum(
-        tensor.shape.num_elements() * tensor.dtype.size
-        for tensor in flatten(value)
-        if tensor.dtype not in (tf.variant, tf.resource)
-    )

@@ -1,0 +1,166 @@
+"""The command line: what is refused, in one line and before any work, and what is complete."""
+
+import dataclasses
+import pathlib
+import sys
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from experiments import configure, train
+from experiments.defaults import DEFAULTS
+from experiments.flags import command_line, data, method, run
+from tff_het import datasets, partitions
+from tff_het.models import architectures
+
+GROUPS = (data, method, run)
+PRESETS = sorted((pathlib.Path(__file__).parents[2] / "experiments" / "presets").glob("*.flags"))
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs the program in this process; gives its exit code and what it printed."""
+
+    def run_program(*argv: str):
+        monkeypatch.setattr(sys, "argv", ["train", f"--output_dir={tmp_path / 'run'}", *argv])
+        with flagsaver.flagsaver(), pytest.raises(SystemExit) as exit_:
+            command_line.run(train.main, groups=GROUPS)
+        captured = capsys.readouterr()
+        return exit_.value.code, captured.out, captured.err
+
+    return run_program
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("--nonsense=1", "Unknown command line flag 'nonsense'"),
+        ("positional", "Not a flag: positional"),
+        ("--flagfile=/does/not/exist", "/does/not/exist"),
+        ("--rounds=0", "--rounds=0"),
+        ("--rounds=many", "--rounds=many"),
+        ("--dataset=nope", "--dataset=nope"),
+        ("--method=nope", "no method 'nope'; there are: fed_avg"),
+        ("--method=hdafl,nope", "no method 'nope'"),
+        ("--method=", "--method needs one or more"),
+        ("--method=hdafl,hdafl", "--method needs one or more different methods"),
+        ("--local_epochs=1 --local_steps=3", "either --local_epochs or --local_steps"),
+        ("--at_most_one_pass", "at_most_one_pass limits `steps`"),
+        ("--num_clients=11", "num_clients must be from 1 to 10"),
+        ("--partition=iid --num_clients=100000", "100000"),
+        ("--clients_per_round=6", "clients_per_round must lie between 1 and the number of clients"),
+        ("--dataset=mnist --data_dir=/does/not/exist", "'/does/not/exist' does not exist"),
+        ("--dataset=mnist --data_dir=.", "Expected train-images-idx3-ubyte.gz"),
+        ("--dataset=npz", "pass it as data_dir"),
+        ("--dirichlet_alpha=0.3", "--dirichlet_alpha belongs to --partition=dirichlet"),
+        ("--partition=iid --max_groups=3", "--max_groups belongs to --partition=groups"),
+        ("--client_classes=a,b", "--client_classes=a,b is not of the form"),
+        ("--client_classes=0,1;2 --num_clients=3", "classes"),
+        ("--server_optimizer=adam", "--server_optimizer and --server_learning_rate"),
+        ("--server_learning_rate=0.1", "--server_optimizer and --server_learning_rate"),
+        (
+            "--server_optimizer=adam --server_learning_rate=0.1 --method=local_only",
+            "--server_optimizer has no meaning for local_only",
+        ),
+        ("--local_layers=output --method=fed_avg", "--local_layers has no meaning for fed_avg"),
+        ("--local_layers=nope --method=hdafl", "No layer with variables is called 'nope'"),
+        ("--client_optimizer=adam --client_momentum=0.9", "--client_momentum belongs to"),
+        ("--client_learning_rate=0", "--client_learning_rate must be positive"),
+        ("--clip_norm=-1", "clip_norm must be positive"),
+        ("--model=lenet5", "Model 'lenet5' does not take examples of shape"),
+    ],
+)
+def test_wrong_use_is_one_line_before_any_work(call, tmp_path, argv, message):
+    code, out, err = call(*argv.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1 and err.endswith("\n")
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_download_is_one_line(call, monkeypatch):
+    def load(*_):
+        raise RuntimeError("Could not get 'mnist'.\nPass data_dir.")
+
+    monkeypatch.setattr(datasets, "load", load)
+    assert call("--dataset=mnist") == (2, "", "error: Could not get 'mnist'. Pass data_dir.\n")
+
+
+def test_help_lists_every_flag_with_its_meaning(call):
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    registered = flags.FLAGS.flags_by_module_dict()
+    ours = [flag for group in GROUPS for flag in registered[group.__name__]]
+    assert len(ours) > 30
+    for flag in ours:
+        name = f"--[no]{flag.name}" if flag.boolean else f"--{flag.name}"
+        assert f"  {name}:" in out, name
+        assert flag.help
+    for group in GROUPS:
+        assert group.__doc__.splitlines()[0] in out
+
+
+def test_every_data_set_has_defaults():
+    assert set(DEFAULTS) == set(datasets.names())
+    for defaults in DEFAULTS.values():
+        assert defaults.partition in partitions.names()
+        assert defaults.model in architectures.NETWORKS
+        assert set(dataclasses.asdict(defaults)) <= set(flags.FLAGS)
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Parses a command line and fills in the defaults, for the time of a test."""
+    with flagsaver.flagsaver():
+
+        def parse(*argv: str) -> dict:
+            command_line._parse(["train", *argv], groups=GROUPS)
+            configure.fill_in_defaults()
+            return configure.flag_values()
+
+        yield parse
+
+
+def test_defaults_follow_the_data_set(parsed):
+    values = parsed("--dataset=digits", "--batch_size=7")
+    assert (values["model"], values["rounds"], values["batch_size"]) == ("digits_cnn", 20, 7)
+    assert (values["local_epochs"], values["local_steps"]) == (1, None)
+
+
+def test_steps_replace_epochs(parsed):
+    values = parsed("--local_steps=3")
+    assert (values["local_epochs"], values["local_steps"]) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--dataset=digits"],
+        ["--dataset=omniglot"],
+        ["--dataset=femnist", "--partition=iid", "--local_steps=4", "--at_most_one_pass"],
+        ["--method=fed_avg", "--client_classes=0,1;2,3", "--num_clients=2", "--noshuffle"],
+        ["--method=hdafl", "--local_layers=dense_1,output", "--client_learning_rate=1e-7"],
+        ["--method=hdafl", "--local_layers="],
+        ["--data_dir=/with a space/x", "--server_optimizer=yogi", "--server_learning_rate=0.25"],
+    ],
+)
+def test_flags_txt_gives_the_same_flags(parsed, tmp_path, argv):
+    before = parsed(*argv)
+    name = before["method"][0]
+    path = tmp_path / "flags.txt"
+    path.write_text(configure.flagfile(name))
+    flags.FLAGS.unparse_flags()
+    for module in GROUPS:
+        for flag in flags.FLAGS.flags_by_module_dict()[module.__name__]:
+            flag.unparse()
+    after = parsed(f"--flagfile={path}")
+    assert after == before | {"method": [name]}
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_preset_is_a_flagfile(parsed, path):
+    values = parsed(f"--flagfile={path}")
+    given = [line for line in path.read_text().splitlines() if line.startswith("--")]
+    assert given
+    assert values["dataset"] in DEFAULTS

@@ -1,0 +1,335 @@
+"""The training program on handwritten digits: what it leaves, and that a seed decides all of it."""
+
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from tff_het.simulation.checkpoints import Checkpoints
+from tff_het.simulation.cohorts import uniform
+
+ROOT = pathlib.Path(__file__).parents[2]
+METHODS = ("hdafl", "fed_avg")
+CLIENTS, COHORT, ROUNDS = 5, 3, 5
+# Not every client in every round, and not every row with an evaluation.
+RUN = (f"--clients_per_round={COHORT}", "--eval_every=2", f"--rounds={ROUNDS}")
+
+
+@pytest.fixture(scope="session")
+def two_runs(programs, tmp_path_factory):
+    """The same command twice, with one and with two clients at a time."""
+    folders = [tmp_path_factory.mktemp("run") for _ in range(2)]
+    started = [
+        programs.start(*RUN, f"--output_dir={folder}", f"--clients_in_parallel={n}")
+        for n, folder in enumerate(folders, start=1)
+    ]
+    for program in started:
+        assert program.wait() == 0, program.stderr
+    return folders, started
+
+
+@pytest.fixture(scope="session")
+def folder(two_runs) -> pathlib.Path:
+    return two_runs[0][0]
+
+
+def rows(path: pathlib.Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+# --- The same seed ----------------------------------------------------------------------------
+
+
+def test_same_seed_gives_the_same_bytes(two_runs, tools):
+    (one, two), _ = two_runs
+    assert tools.results(one, METHODS) == tools.results(two, METHODS)
+    for name in ("comparison.csv", "comparison.md", "figures/accuracy_over_rounds.png"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_flags_txt_of_one_method_gives_the_same_bytes(programs, folder, tmp_path, tools):
+    programs.run(f"--flagfile={folder / 'fed_avg' / 'flags.txt'}", f"--output_dir={tmp_path}")
+    assert tools.results(tmp_path, ["fed_avg"]) == tools.results(folder, ["fed_avg"])
+    assert not (tmp_path / "hdafl").exists()
+
+
+def test_another_seed_gives_other_results(programs, folder, tmp_path, tools):
+    programs.run(*RUN, "--method=hdafl", "--seed=1", f"--output_dir={tmp_path}")
+    assert tools.results(tmp_path, ["hdafl"]) != tools.results(folder, ["hdafl"])
+    drawn = [[r["clients"] for r in rows(f / "hdafl" / "metrics.csv")] for f in (folder, tmp_path)]
+    assert drawn[0] == drawn[1] == [str(COHORT)] * ROUNDS
+    examples = [
+        [r["train_num_examples"] for r in rows(f / "hdafl" / "metrics.csv")]
+        for f in (folder, tmp_path)
+    ]
+    assert examples[0] != examples[1]  # Other cohorts.
+
+
+@pytest.mark.slow
+def test_longer_run_ends_as_if_it_had_been_so_from_the_start(programs, folder, tmp_path, tools):
+    arguments = (*RUN, "--method=hdafl", f"--output_dir={tmp_path}")
+    programs.run(*arguments, "--rounds=3")  # Ends with an evaluation that is otherwise not due.
+    programs.run(*arguments)
+    assert tools.results(tmp_path, ["hdafl"]) == tools.results(folder, ["hdafl"])
+
+
+# --- What it leaves ---------------------------------------------------------------------------
+
+
+def test_files_of_a_run(folder):
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    found = {name if "tensorboard" not in name else name.rsplit("/", 1)[0] for name in found}
+    figures = ("figures/accuracy_over_rounds.png", "figures/accuracy_by_client.png")
+    expected = {"comparison.csv", "comparison.md", "partition.npz", "figures/partition.png"}
+    expected |= set(figures)
+    files = ("flags.txt", "metrics.csv", "clients.csv", "summary.json", "times.csv", *figures)
+    for method in METHODS:
+        expected |= {f"{method}/{name}" for name in files}
+        expected |= {f"{method}/tensorboard", f"{method}/checkpoints/run.sqlite"}
+    assert found == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_summary_agrees_with_the_tables(folder, method):
+    summary = json.loads((folder / method / "summary.json").read_text())
+    metrics = rows(folder / method / "metrics.csv")
+    clients = [r for r in rows(folder / method / "clients.csv") if r["round"] == str(ROUNDS)]
+    assert [bool(r["local_test_accuracy_mean"]) for r in metrics] == [False, True] * 2 + [True]
+    assert len(clients) == CLIENTS
+    accuracy = np.array([float(r["accuracy"]) for r in clients])
+    loss = np.array([float(r["loss"]) for r in clients])
+    n = np.array([int(r["num_examples"]) for r in clients])
+    assert n.sum() == 360  # The whole test set of the digits, a fifth of 1,797.
+
+    facts = {
+        "method": method, "dataset": "digits", "partition": "disjoint_classes", "seed": 0,
+        "model": "digits_cnn", "rounds": ROUNDS, "num_clients": CLIENTS,
+        "client_rounds": ROUNDS * COHORT,
+    }  # fmt: skip
+    assert {name: summary[name] for name in facts} == facts
+    numbers = {
+        "local_test_accuracy_mean": accuracy.mean(),
+        "local_test_accuracy_weighted_mean": np.average(accuracy, weights=n),
+        "local_test_accuracy_std": accuracy.std(),
+        "local_test_accuracy_min": accuracy.min(),
+        "local_test_accuracy_worst_decile": accuracy.min(),
+        "local_test_accuracy_median": np.median(accuracy),
+        "local_test_accuracy_decile_10": np.percentile(accuracy, 10),
+        "local_test_loss_mean": loss.mean(),
+        "local_test_loss_weighted_mean": np.average(loss, weights=n),
+        "bytes_up_total": sum(int(r["bytes_up"]) for r in metrics),
+        "bytes_down_total": sum(int(r["bytes_down"]) for r in metrics),
+    }
+    assert {name: summary[name] for name in numbers} == pytest.approx(numbers)
+    for name in summary.keys() & metrics[-1].keys():
+        assert float(metrics[-1][name]) == summary[name], name
+
+    # digits_cnn: 3x3x1x8 + 8, 3x3x8x16 + 16, 256x32 + 32, 32x10 + 10.
+    assert summary["parameters_total"] == 80 + 1168 + 8224 + 330
+    assert summary["parameters_sent"] == summary["parameters_total"] - 330 * (method == "hdafl")
+    assert summary["bytes_down_total"] == 4 * summary["parameters_sent"] * ROUNDS * COHORT
+    without_metrics = summary["bytes_up_total"] - summary["bytes_up_total_metrics"]
+    # The update, and its weight.
+    assert without_metrics == 4 * (summary["parameters_sent"] + 1) * ROUNDS * COHORT
+    if method == "fed_avg":
+        assert summary["global_test_accuracy"] == pytest.approx(np.average(accuracy, weights=n))
+    else:
+        assert "global_test_accuracy" not in summary
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rounds_trained_follow_the_cohorts(folder, method):
+    schedule = uniform(CLIENTS, COHORT, 0)
+    last = [r for r in rows(folder / method / "clients.csv") if r["round"] == str(ROUNDS)]
+    drawn = np.bincount([c for r in range(ROUNDS) for c in schedule(r)], minlength=CLIENTS)
+    assert [int(r["rounds_trained"]) for r in last] == list(drawn)
+
+
+def test_all_methods_meet_the_same_cohorts(folder):
+    examples = [
+        [r["train_num_examples"] for r in rows(folder / method / "metrics.csv")]
+        for method in METHODS
+    ]
+    assert examples[0] == examples[1] and len(set(examples[0])) > 1
+
+
+def test_comparison_agrees_with_the_summaries(folder):
+    table = rows(folder / "comparison.csv")
+    assert [row["method"] for row in table] == list(METHODS)
+    lines = (folder / "comparison.md").read_text().splitlines()
+    assert len(lines) == 2 + len(METHODS)
+    for row, line in zip(table, lines[2:], strict=True):
+        summary = json.loads((folder / row["method"] / "summary.json").read_text())
+        for name, text in row.items():
+            assert text == str(summary.get(name, "")), name
+        assert line.startswith(f"| {row['method']}")
+        assert f"| {summary['local_test_accuracy_mean']:.4f} " in line
+        assert f"| {summary['bytes_up_total'] / 1e6:.2f} " in line
+
+
+def test_figures_are_pictures(folder):
+    paths = sorted(folder.rglob("*.png"))
+    assert len(paths) == 3 + 2 * len(METHODS)
+    for path in paths:
+        height, width, _ = matplotlib.image.imread(path).shape
+        assert min(height, width) > 300, path
+
+
+def test_program_says_what_it_does_and_nothing_else(two_runs):
+    (folder, _), (program, _) = two_runs
+    lines = program.stdout.splitlines()
+    assert lines[0].startswith("digits: ")
+    assert (folder / "comparison.md").read_text() in program.stdout
+    assert lines[-1].startswith(f"Results: {folder}")
+    assert_only_progress(program.stderr)
+
+
+def assert_only_progress(stderr: str) -> None:
+    pieces = [piece for piece in stderr.replace("\r", "\n").split("\n") if piece.strip()]
+    assert pieces
+    for piece in pieces:
+        assert piece.startswith(tuple(f"{method}: " for method in METHODS)), piece
+
+
+def test_other_store_and_validation(programs, tmp_path, folder):
+    """local_only, where nothing travels, with states on disk and a part for validation."""
+    programs.run(
+        *RUN, "--method=local_only", "--client_store=disk", "--checkpoint_every=3",
+        "--keep_checkpoints=1", "--validation_fraction=0.2", f"--output_dir={tmp_path}",
+    )  # fmt: skip
+    summary = json.loads((tmp_path / "local_only" / "summary.json").read_text())
+    assert summary["parameters_sent"] == 0
+    assert summary["bytes_down_total"] == 0
+    assert summary["bytes_up_total"] == summary["bytes_up_total_metrics"]
+    clients = rows(tmp_path / "local_only" / "clients.csv")
+    accuracy = [
+        float(r["accuracy"])
+        for r in clients
+        if r["round"] == str(ROUNDS) and r["split"] == "validation"
+    ]
+    assert len(accuracy) == CLIENTS
+    assert summary["local_validation_accuracy_mean"] == pytest.approx(np.mean(accuracy))
+
+
+# --- Refusals ---------------------------------------------------------------------------------
+
+
+def contents(folder: pathlib.Path) -> dict[pathlib.Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--seed=1"], "(seed: 0 there, 1 now)"),
+        (["--batch_size=5", "--seed=1"], "(batch_size: 10 there, 5 now; seed: 0 there, 1 now)"),
+        ([f"--rounds={ROUNDS - 1}"], f"has {ROUNDS} rounds already, more than the {ROUNDS - 1}"),
+    ],
+    ids=["seed", "two", "rounds"],
+)
+def test_folder_of_another_run_is_refused_and_untouched(programs, folder, argv, message):
+    before = contents(folder)
+    program = programs.start(*RUN, f"--output_dir={folder}", *argv)
+    assert program.wait() == 2
+    error = [line for line in program.stderr.splitlines() if "error:" in line]
+    assert len(error) == 1 and message in error[0] and str(folder) in error[0]
+    assert "Traceback" not in program.stderr
+    after = contents(folder)
+    assert after.keys() == before.keys()
+    assert [str(p) for p in before if before[p] != after[p]] == []
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten", "in use"])
+def test_unusable_checkpoint_is_one_line(programs, folder, tmp_path, damage):
+    path = tmp_path / "hdafl" / "checkpoints" / "run.sqlite"
+    path.parent.mkdir(parents=True)
+    data = (folder / "hdafl" / "checkpoints" / "run.sqlite").read_bytes()
+    other = None
+    if damage == "truncated":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "overwritten":
+        path.write_bytes(b"?" * len(data))
+    else:
+        other = Checkpoints(path, {})
+    program = programs.start(*RUN, "--method=hdafl", f"--output_dir={tmp_path}")
+    assert program.wait() == 2
+    expected = "is in use by another process" if damage == "in use" else "is damaged"
+    assert program.stderr.startswith("error: ") and program.stderr.count("\n") == 1
+    assert expected in program.stderr and str(path) in program.stderr
+    if other:
+        other.close()
+
+
+def test_divergence_is_one_line_with_advice(programs, tmp_path):
+    program = programs.start(
+        *RUN, "--method=fed_avg", "--client_learning_rate=1e30", f"--output_dir={tmp_path}"
+    )
+    assert program.wait() == 2
+    assert "Lower the client learning rate" in program.stderr.splitlines()[-1]
+    assert "Traceback" not in program.stderr
+
+
+# --- As its users start it --------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, folder, tools):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    shared = set(os.listdir("/dev/shm"))
+    command = (
+        f"{sys.executable} -m experiments.train {' '.join(RUN)} --output_dir={tmp_path / 'run'}"
+    )
+    result = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | cat"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1].startswith(f"Results: {tmp_path / 'run'}")
+    assert_only_progress(result.stderr)
+    assert tools.processes_with(str(temporary)) == []
+    assert list(temporary.iterdir()) == []
+    assert set(os.listdir("/dev/shm")) <= shared
+    assert tools.results(tmp_path / "run", METHODS) == tools.results(folder, METHODS)
+
+
+@pytest.mark.slow
+def test_help_and_errors_as_a_module(tmp_path):
+    commands = {"--help": 0, "--nonsense": 2}
+    started = {
+        flag: subprocess.Popen(
+            [sys.executable, "-m", "experiments.train", flag],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for flag in commands
+    }  # fmt: skip
+    output = {flag: popen.communicate(timeout=120) for flag, popen in started.items()}
+    assert {flag: popen.returncode for flag, popen in started.items()} == commands
+    assert output["--help"][0].startswith("Trains and compares federated methods")
+    assert output["--help"][1] == ""
+    assert output["--nonsense"] == (
+        "", "error: Unknown command line flag 'nonsense' (--help lists all flags)\n"
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_fashion_mnist(programs, data_dir, tmp_path):
+    programs.run(
+        "--dataset=fashion_mnist", f"--data_dir={data_dir}", "--rounds=1", "--local_steps=60",
+        "--method=hdafl", f"--output_dir={tmp_path}",
+    )  # fmt: skip
+    summary = json.loads((tmp_path / "hdafl" / "summary.json").read_text())
+    clients = rows(tmp_path / "hdafl" / "clients.csv")
+    assert sum(int(row["num_examples"]) for row in clients) == 10_000
+    assert summary["local_test_accuracy_mean"] > 0.6  # Two classes each: 0.5 by chance.

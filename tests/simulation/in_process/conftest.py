@@ -1,0 +1,115 @@
+"""Everything is executed by TFF's worker and in this process, on 1, 2 and 4 threads."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het.simulation.in_process import InProcessContext
+
+THREADS = (1, 2, 4)
+
+Everywhere = Callable[[Callable[[], Any]], Any]
+
+
+def assert_same(found: Any, wanted: Any, check: Callable[[Any, Any], None], path: str = "") -> None:
+    """Checks containers and types leaf by leaf, and values with `check`."""
+    if isinstance(wanted, tf.data.Dataset):
+        assert isinstance(found, tf.data.Dataset), path
+        assert found.element_spec == wanted.element_spec, path
+        found, wanted = list(found.as_numpy_iterator()), list(wanted.as_numpy_iterator())
+    assert type(found) is type(wanted), path
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted), path
+        for name in wanted:
+            assert_same(found[name], wanted[name], check, f"{path}.{name}")
+    elif isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted), path
+        for index, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            assert_same(a, b, check, f"{path}[{index}]")
+    elif hasattr(wanted, "__attrs_attrs__"):
+        for field in wanted.__attrs_attrs__:
+            name = field.name
+            assert_same(getattr(found, name), getattr(wanted, name), check, f"{path}.{name}")
+    else:
+        if isinstance(wanted, np.ndarray | np.generic):
+            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), path
+        if isinstance(wanted, np.ndarray):
+            assert found.flags.writeable == wanted.flags.writeable, path
+        check(found, wanted)
+
+
+def _equal(found: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(found, wanted)
+
+
+def _close(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, bytes) or np.asarray(wanted).dtype == object:
+        _equal(found, wanted)
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="session")
+def same() -> Callable[[Any, Any], None]:
+    """Checks containers, types and bits."""
+    return lambda found, wanted: assert_same(found, wanted, _equal)
+
+
+@pytest.fixture(scope="session")
+def alike() -> Callable[[Any, Any], None]:
+    """Checks containers, types, and values but for rounding."""
+    return lambda found, wanted: assert_same(found, wanted, _close)
+
+
+@pytest.fixture(scope="session")
+def same_types() -> Callable[[Any, Any], None]:
+    """Checks containers and types."""
+    return lambda found, wanted: assert_same(found, wanted, lambda a, b: None)
+
+
+@pytest.fixture(scope="session")
+def contexts() -> Iterator[dict[int, InProcessContext]]:
+    """Contexts in this process by their number of threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Most of the time of these tests would be TFF's compiler, three times for each.
+        compiler = tff.backends.native.desugar_and_transform_to_native
+        patch.setattr(
+            tff.backends.native,
+            "desugar_and_transform_to_native",
+            functools.lru_cache(maxsize=None)(compiler),
+        )
+        made = {count: InProcessContext(count) for count in THREADS}
+        yield made
+        for context in made.values():
+            context.close()
+
+
+@pytest.fixture
+def in_process(contexts) -> Iterator[InProcessContext]:
+    """Executes the test's computations in this process, on two threads."""
+    with tff.framework.get_context_stack().install(contexts[2]):
+        yield contexts[2]
+
+
+@pytest.fixture(scope="session")
+def everywhere(worker, contexts, same, alike) -> Everywhere:
+    """Runs a program everywhere; checks and returns what it gives."""
+
+    def run(program: Callable[[], Any]) -> Any:
+        with tff.framework.get_context_stack().install(worker):
+            wanted = program()
+        found = []
+        for context in contexts.values():
+            with tff.framework.get_context_stack().install(context):
+                found.append(program())
+        alike(found[0], wanted)
+        for other in found[1:]:
+            same(other, found[0])
+        return found[0]
+
+    return run

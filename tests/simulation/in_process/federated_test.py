@@ -1,0 +1,200 @@
+"""Every placement and intrinsic, against the worker."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+AT_CLIENTS = tff.FederatedType(np.float32, tff.CLIENTS)
+AT_SERVER = tff.FederatedType(np.int32, tff.SERVER)
+KEYS = tff.FederatedType(tff.TensorType(np.int32, [2]), tff.CLIENTS)
+TABLE = tff.TensorType(np.float32, [3])
+
+
+@tff.tensorflow.computation(np.float32)
+def double(x):
+    return 2 * x
+
+
+@tff.tensorflow.computation(np.float32, np.int32)
+def add(x, n):
+    return x + tf.cast(n, tf.float32)
+
+
+@tff.tensorflow.computation(np.float32, np.float32)
+def weighted_sum(total, x):
+    return 0.9 * total + x
+
+
+@tff.tensorflow.computation
+def zero():
+    return tf.zeros([])
+
+
+@tff.federated_computation(AT_CLIENTS, AT_SERVER)
+def many(x, n):
+    sent = tff.federated_broadcast(n)
+    added = tff.federated_map(add, (x, sent))
+    return {
+        "sum": tff.federated_sum(added),
+        "mean": tff.federated_mean(x),
+        "weighted": tff.federated_mean(x, added),
+        "extremes": (tff.federated_max(x), tff.federated_min(x)),
+        "aggregate": tff.federated_aggregate(x, zero(), weighted_sum, weighted_sum, double),
+        "zip": tff.federated_zip((x, {"added": added, "sent": sent})),
+        "sent": sent,
+        "placed": tff.federated_zip((n, tff.federated_value(3, tff.SERVER))),
+        "evaluated": (tff.federated_eval(zero, tff.SERVER), tff.federated_eval(zero, tff.CLIENTS)),
+        "unchanged": x,
+    }
+
+
+@pytest.mark.parametrize("clients", [1, 2, 7, 19])
+def test_intrinsics(everywhere, clients):
+    rng = np.random.default_rng(clients)
+    everywhere(lambda: many(list(rng.normal(size=clients).astype(np.float32)), 3))
+
+
+@tff.federated_computation(AT_CLIENTS, AT_SERVER)
+def sums(x, n):
+    added = tff.federated_map(add, (x, tff.federated_broadcast(n)))
+    return tff.federated_sum(added), tff.federated_mean(x), tff.federated_max(added)
+
+
+def test_no_clients(everywhere, in_process):
+    everywhere(lambda: sums([], 3))
+    # The worker fails on what would be at clients.
+    result = many([], 3)
+    assert result["sum"] == 0 and result["unchanged"] == [] and result["zip"] == []
+
+
+def test_values_at_all_clients(everywhere):
+    at_all = tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True)
+
+    @tff.federated_computation(at_all, AT_CLIENTS)
+    def program(same, x):
+        mapped = tff.federated_map(double, same)
+        return same, mapped, tff.federated_zip((mapped, x)), tff.federated_sum(mapped)
+
+    everywhere(lambda: program(4.0, [1.0, 2.0, 3.0]))
+
+
+@tff.federated_computation(np.float32)
+def nested(x):
+    @tff.federated_computation(np.float32)
+    def inner(y):
+        return double(y), (x, 7)
+
+    return inner(double(x)), [inner(x)]
+
+
+@tff.federated_computation(tff.FunctionType(np.float32, np.float32), np.float32)
+def twice(function, x):
+    return function(function(x))
+
+
+@tff.federated_computation
+def no_argument():
+    return tff.federated_value(3, tff.SERVER), zero(), "text", 1.5
+
+
+@tff.tensorflow.computation(np.float32)
+def unplaced(x):
+    return nested(x)
+
+
+def test_what_is_not_placed(everywhere):
+    everywhere(lambda: nested(1.5))
+    everywhere(lambda: twice(double, 1.5))
+    everywhere(lambda: twice(tff.federated_computation(lambda x: double(x), np.float32), 1.5))
+    everywhere(no_argument)
+
+
+def test_function_of_another_type(in_process):
+    with pytest.raises(TypeError):
+        twice(zero, 1.0)
+    with pytest.raises(TypeError, match="expected a computation, found function"):
+        twice(lambda x: x, 1.0)
+
+
+@tff.tensorflow.computation(TABLE, np.int32)
+def row(table, key):
+    return {"value": table[key], "key": key}
+
+
+@tff.federated_computation(KEYS, AT_SERVER, tff.FederatedType(TABLE, tff.SERVER))
+def select(keys, max_key, table):
+    slices = tff.federated_select(keys, max_key, table, row)
+
+    @tff.tensorflow.computation(slices.type_signature.member)
+    def total(rows):
+        return rows.reduce(0.0, lambda sum_, one: 10 * sum_ + one["value"])
+
+    return tff.federated_map(total, slices)
+
+
+def test_select(everywhere, in_process):
+    table = np.array([1, 2, 3], np.float32)
+    keys = [np.array([0, 1], np.int32), np.array([2, 2], np.int32)]
+    assert everywhere(lambda: select(keys, 3, table)) == [12, 33]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Client 1 .* \[0, 3\), found 3"):
+        select([keys[0], np.array([1, 3], np.int32)], 3, table)
+
+
+def test_numbers_of_clients_disagree(in_process):
+    @tff.federated_computation(AT_CLIENTS, AT_CLIENTS)
+    def both(x, y):
+        return tff.federated_sum(x), tff.federated_sum(y)
+
+    with pytest.raises(ValueError, match="different numbers of clients: 2 and 1"):
+        both([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="different numbers of clients: 0 and 1"):
+        both([], [1.0])
+    with pytest.raises(TypeError, match=r"Argument\[1\]: expected a list .* found float"):
+        both([1.0], 2.0)
+    with pytest.raises(TypeError, match=r"Client 1: Argument\[0\]: expected float32, found 'x'"):
+        both([1.0, "x"], [1.0, 2.0])
+
+
+def _secure(x):
+    return tff.federated_secure_sum_bitwidth(x, 8)
+
+
+REFUSED = {
+    "federated_secure_sum_bitwidth": (
+        tff.federated_computation(_secure, tff.FederatedType(np.int32, tff.CLIENTS)),
+        [[1, 2]],
+    ),
+    "federated_secure_sum": (
+        tff.federated_computation(
+            lambda x: tff.federated_secure_sum(x, 8), tff.FederatedType(np.int32, tff.CLIENTS)
+        ),
+        [[1, 2]],
+    ),
+    "xla": (tff.jax.computation(lambda x: x + 1, np.int32), [1]),
+    "sequence_map": (
+        tff.federated_computation(
+            lambda s: tff.sequence_map(double, s), tff.SequenceType(np.float32)
+        ),
+        [[1.0]],
+    ),
+    "sequence_sum": (
+        tff.federated_computation(tff.sequence_sum, tff.SequenceType(np.float32)),
+        [[1.0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_name(in_process, name):
+    refused, arguments = REFUSED[name]
+    with pytest.raises(NotImplementedError, match=f"{name}\\b.*worker"):
+        refused(*arguments)
+    assert double(1.0) == 2
+
+
+def test_secure_aggregator_is_refused_by_name(in_process):
+    type_ = tff.TensorType(np.float32, [2])
+    process = tff.learning.secure_aggregator(weighted=False).create(type_)
+    with pytest.raises(NotImplementedError, match="federated_secure_sum"):
+        process.next(process.initialize(), [np.ones(2, np.float32)])

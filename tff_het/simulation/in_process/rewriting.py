@@ -1,0 +1,57 @@
+"""Copies of a graph that share nothing with any other graph in the process."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tff_het.simulation.in_process import _private
+
+_numbers = itertools.count()
+
+
+def new_name() -> str:
+    """Returns a name that nothing else in this process has."""
+    return f"tff_het_{os.getpid()}_{next(_numbers)}"
+
+
+def has_resources(graph_def: tf.compat.v1.GraphDef) -> bool:
+    """Whether calls of the graph would meet in a resource: a variable, a table, an iterator."""
+    return any(_private.has_container(node.op) for node in _nodes(graph_def))
+
+
+def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
+    """Returns a copy with its resources in a container called `name`.
+
+    The functions in its library are renamed: TensorFlow has one table of functions for the whole
+    process, and would take another graph's of the same name. Grappler gives one name to differing
+    functions of different graphs.
+    """
+    copy = tf.compat.v1.GraphDef()
+    copy.CopyFrom(graph_def)
+    new_names = {f.signature.name: f"{f.signature.name}_{name}" for f in copy.library.function}
+    for function in copy.library.function:
+        function.signature.name = new_names[function.signature.name]
+    for gradient in copy.library.gradient:
+        gradient.function_name = new_names.get(gradient.function_name, gradient.function_name)
+        gradient.gradient_func = new_names.get(gradient.gradient_func, gradient.gradient_func)
+    for node in _nodes(copy):
+        if _private.has_container(node.op):
+            node.attr["container"].s = name.encode()
+        node.op = new_names.get(node.op, node.op)
+        for value in node.attr.values():
+            for called in (value.func, *value.list.func) if _has_functions(value) else ():
+                called.name = new_names.get(called.name, called.name)
+    return copy
+
+
+def _nodes(graph_def: tf.compat.v1.GraphDef) -> Iterator[Any]:
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
+
+
+def _has_functions(value) -> bool:
+    return value.HasField("func") or (value.HasField("list") and len(value.list.func) > 0)

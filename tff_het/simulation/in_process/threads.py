@@ -1,0 +1,91 @@
+"""The threads that run clients."""
+
+import collections
+import concurrent.futures
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tff_het.simulation.in_process import _private
+
+
+class ClientThreads:
+    """A fixed number of threads, each with a slot of its own from 1.
+
+    A slot stands for a thread's own copy of everything that two calls must not share; 0 is that
+    of the thread that calls computations.
+    """
+
+    def __init__(self, count: int):
+        self._count = count
+        self._here = threading.local()
+        slots = itertools.count(1)
+
+        def start() -> None:
+            self._here.slot = next(slots)
+
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            count, thread_name_prefix="client", initializer=start
+        )
+
+    @property
+    def slot(self) -> int:
+        """The slot of the current thread."""
+        return getattr(self._here, "slot", 0)
+
+    @property
+    def cancellation(self) -> _private.CancellationManager | None:
+        """What stops TensorFlow's calls of the current thread, or None."""
+        return getattr(self._here, "cancellation", None)
+
+    def map(self, call: Callable[[int], Any], order: Sequence[int]) -> list[Any]:
+        """Calls a function for the clients 0, 1, ...; returns its results in that order.
+
+        The first error, or an interrupt, stops TensorFlow in all clients that are under way: when
+        this returns or raises, none of them runs any more.
+
+        Args:
+          call: The function of a client's index.
+          order: The clients in the order in which they are started.
+
+        Raises:
+          Exception: What `call` raised first; that of the first client if several did.
+        """
+        todo = collections.deque(order)
+        results: dict[int, Any] = {}
+        errors: dict[int, BaseException] = {}
+        cancellation = _private.CancellationManager()
+
+        def stop() -> None:
+            todo.clear()
+            cancellation.start_cancel()
+
+        def work() -> None:
+            self._here.cancellation = cancellation
+            while todo:
+                try:
+                    client = todo.popleft()
+                except IndexError:  # Another thread took the last one.
+                    return
+                try:
+                    results[client] = call(client)
+                except BaseException as error:
+                    if not cancellation.is_cancelled:  # Otherwise this is only its echo.
+                        errors[client] = error
+                    stop()
+
+        futures = [self._pool.submit(work) for _ in range(min(self._count, len(order)))]
+        try:
+            concurrent.futures.wait(futures)
+        except BaseException:  # An interrupt of the waiting thread.
+            stop()
+            concurrent.futures.wait(futures)
+            raise
+        if errors:
+            raise errors[min(errors)]
+        return [results[client] for client in range(len(order))]
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown()
