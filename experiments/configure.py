@@ -21,7 +21,17 @@ from tff_het.models import architectures
 from tff_het.simulation import cohorts, loop
 
 # Flags that do not define a run: with others, a run may go on where it stopped.
-NOT_OF_THE_RUN = ("rounds", "runtime", "clients_in_parallel", "output_dir", "data_dir", "method")
+NOT_OF_THE_RUN = (
+    "rounds",
+    "runtime",
+    "clients_in_parallel",
+    "output_dir",
+    "data_dir",
+    "method",
+    "checkpoint_every",
+    "keep_checkpoints",
+    "client_store",
+)
 
 # Flag -> (partition that it belongs to, its option there, how the flag's text is read).
 _PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {

@@ -38,6 +38,8 @@ def main(argv: Sequence[str]) -> None:
             name: checkpoints.rounds_done(folder / name, configure.config(made, name))
             for name in processes
         }
+        for name, rounds in done.items():
+            loop.check_length(folder / name, rounds, made.settings)
         comparison.describe(made, folder)
         parallel = run.CLIENTS_IN_PARALLEL.value
         with runtime.use(run.RUNTIME.value, clients_in_parallel=parallel):
@@ -52,6 +54,7 @@ def train_method(
 ) -> None:
     """Trains one method, or goes on with it after `done` rounds, and writes its summary."""
     folder.mkdir(parents=True, exist_ok=True)
+    records.write_atomically(folder / "flags.txt", configure.flagfile(name))
     total = made.settings.rounds
     with tqdm(total=total, initial=done, desc=name, unit="round", dynamic_ncols=True) as bar:
         result = loop.train(
@@ -65,7 +68,6 @@ def train_method(
             on_round=lambda row, seconds: _show(bar, row, seconds),
         )
     result.client_states.close()
-    records.write_atomically(folder / "flags.txt", configure.flagfile(name))
     if result.rounds == total:
         ledger = communication.ledger(process)
         records.write_json(folder / "summary.json", summary.of_run(name, made, result, ledger))

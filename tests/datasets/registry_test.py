@@ -22,7 +22,7 @@ def test_missing_data_dir_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["adult", "omniglot", "npz"])
 def test_without_data_dir_says_how_to_get_the_files(name):
-    with pytest.raises(FileNotFoundError, match="pass.*data_dir"):
+    with pytest.raises(FileNotFoundError, match=r"pass.*data_dir"):
         datasets.load(name)
 
 

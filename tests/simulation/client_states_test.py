@@ -74,10 +74,10 @@ def test_either_kind_goes_on_where_the_other_stopped(tmp_path, in_memory, then_i
         states = ClientStates(Process(), 5, saved, in_memory=in_memory)
         for round_num, clients in enumerate([(0, 1), (1, 2), (0, 5)], start=1):
             states.put(round_num, [(client, kept[client]) for client in clients])
-            states.flush(round_num)
+            states.write(round_num, states.take_changed())
             saved.save(round_num, ())
         states.put(4, [(0, trained(99, 4))])  # Lost: its round was not saved.
-        states.flush(4)
+        states.write(4, states.take_changed())
     states = ClientStates(Process(), 5, Checkpoints(path, {}), in_memory=then_in_memory)
     with contextlib.closing(states):
         for client in (0, 1, 2, 5):
@@ -91,11 +91,11 @@ def test_memory_writes_at_flush_and_only_what_changed(saved):
     states = ClientStates(Process(), 5, saved)
     states.put(1, [(0, trained(1, 1)), (1, trained(1, 1))])
     assert saved.client_state(0) is None
-    states.flush(1)
+    states.write(1, states.take_changed())
     first = saved.client_state(0)
     assert first is not None
     states.put(2, [(1, trained(2, 2))])
-    states.flush(2)
+    states.write(2, states.take_changed())
     rows = saved._db.execute("SELECT client, round FROM clients ORDER BY client, round").fetchall()
     assert rows == [(0, 1), (1, 1), (1, 2)]
 

@@ -203,7 +203,7 @@ def test_without_a_folder(train, reference, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     lines = reference["metrics.csv"].decode().splitlines()
     assert [row["train_loss"] for row in result.rows] == [
-        float(line.split(",")[3]) for line in lines[1:]
+        float(line.split(",")[lines[0].split(",").index("train_loss")]) for line in lines[1:]
     ]
 
 

@@ -49,7 +49,7 @@ def run(path: pathlib.Path, rounds: int, *, in_memory: bool) -> tuple[list[int],
             states.put(round_num, after.items())
             for client in cohort:
                 expected[client] += 1
-            states.flush(round_num)
+            states.write(round_num, states.take_changed())
             saved.save(round_num, ())
             del before, after
             if round_num % (rounds // 10) == 0:

@@ -7,6 +7,7 @@ client work, aggregator and finalizer. What is new is that clients keep a state.
 
 import collections
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -99,7 +100,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self._initial_work = initial_work
         self._initial_local = initial_local
         self._reading_files = reading_files
-        self._predict_batch = tf.function(self._predict_fn, reduce_retracing=True)
+        self._predict_lock = threading.Lock()
+        self._predict_batches: dict[tuple[tuple[str, ...], bool], Callable[..., Any]] = {}
 
     @functools.cached_property
     def reading_files(self) -> "FederatedProcess":
@@ -197,15 +199,31 @@ class FederatedProcess(tff.templates.IterativeProcess):
             lambda value: tf.convert_to_tensor(value, tf.int32),
             ClientContext(client, num_examples, client_state.rounds),
         )
+        predict_batch = self._predict_batch(tuple(examples), training)
         parts = []
         for start in range(0, max(given, 1), batch_size):
             batch = {name: column[start : start + batch_size] for name, column in examples.items()}
             batch_seed = tf.add(tf.convert_to_tensor(seed, tf.int32), [start, 0])
-            parts.append(self._predict_batch(variables, batch, context, batch_seed, training))
+            parts.append(predict_batch(variables, batch, context, batch_seed))
         return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
 
-    def _predict_fn(self, variables, batch, context, seed, training):
-        return self.model.predict(variables, batch, context, seed, training)
+    def _predict_batch(self, columns: tuple[str, ...], training: bool) -> Callable[..., Any]:
+        """`Model.predict`, traced once for batches of any size, whichever threads ask."""
+        scalar = tf.TensorSpec([], tf.int32)
+        with self._predict_lock:
+            if (columns, training) not in self._predict_batches:
+                self._predict_batches[columns, training] = tf.function(
+                    lambda variables, batch, context, seed: self.model.predict(
+                        variables, batch, context, seed, training
+                    ),
+                    input_signature=[
+                        self.model.tensor_specs,
+                        {name: self.model.example_spec[name] for name in columns},
+                        ClientContext(scalar, scalar, scalar),
+                        tf.TensorSpec([2], tf.int32),
+                    ],
+                ).get_concrete_function()
+            return self._predict_batches[columns, training]
 
     def as_learning_process(self) -> tff.learning.templates.LearningProcess:
         """Returns a `tff.learning` process over clients' {<client, seed, examples>}.

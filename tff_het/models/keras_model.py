@@ -190,7 +190,7 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     if unknown:
         raise ValueError(
             f"No layer with variables is called {', '.join(map(repr, unknown))}; the model has: "
-            f"{', '.join(with_weights)}. (Layers inside of other models: give a predicate on paths.)"
+            f"{', '.join(with_weights)}. (Layers of inner models: give a predicate on paths.)"
         )
     return {id(v) for name in local for v in with_weights[name].weights}
 

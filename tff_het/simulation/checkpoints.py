@@ -10,6 +10,7 @@ import io
 import json
 import logging
 import sqlite3
+import threading
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -107,6 +108,8 @@ class Checkpoints:
         self._keep = keep
         self._path.parent.mkdir(parents=True, exist_ok=True)
         interrupted = _is_hot(Path(f"{path}-journal"))
+        # One thread may look up client states while another saves.
+        self._lock = threading.RLock()
         self._db = sqlite3.connect(
             self._path, isolation_level=None, timeout=1.0, check_same_thread=False
         )
@@ -188,9 +191,9 @@ class Checkpoints:
 
     def client_state(self, client: int) -> bytes | None:
         """Returns a client's newest state, as `encode` made it, or None."""
-        found = self._db.execute(
-            "SELECT state FROM clients WHERE client = ? ORDER BY round DESC LIMIT 1", (client,)
-        ).fetchone()
+        query = "SELECT state FROM clients WHERE client = ? ORDER BY round DESC LIMIT 1"
+        with self._lock:
+            found = self._db.execute(query, (client,)).fetchone()
         return None if found is None else self._checked(found[0])
 
     def _checked(self, data: bytes) -> bytes:
@@ -205,14 +208,16 @@ class Checkpoints:
 
     def put_clients(self, round_num: int, states: Iterable[tuple[int, bytes]]) -> None:
         """Writes encoded states of clients after `round_num` rounds."""
-        self._db.executemany(
-            "INSERT OR REPLACE INTO clients VALUES (?, ?, ?)",
-            ((client, round_num, _checksum(state) + state) for client, state in states),
-        )
+        rows = ((client, round_num, _checksum(state) + state) for client, state in states)
+        with self._lock:
+            self._db.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?, ?)", rows)
 
     def put_row(self, name: str, round_num: int, text: str) -> None:
         """Adds a round's lines to the table `name`."""
-        self._db.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (name, round_num, text))
+        with self._lock:
+            self._db.execute(
+                "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (name, round_num, text)
+            )
 
     def rows(self, name: str) -> list[tuple[int, str]]:
         """Returns (round, lines) of the table `name`, in order."""
@@ -221,9 +226,10 @@ class Checkpoints:
 
     def save(self, round_num: int, server_state: Any) -> None:
         """Makes all that was put since the last save, and this state, a checkpoint."""
-        self._put_server(round_num, server_state)
-        self._forget_old()
-        self._commit()
+        with self._lock:
+            self._put_server(round_num, server_state)
+            self._forget_old()
+            self._commit()
 
     def _put_server(self, round_num: int, server_state: Any) -> None:
         state = encode(server_state)

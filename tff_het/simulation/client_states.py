@@ -10,7 +10,7 @@ from tff_het.simulation import checkpoints
 class ClientStates:
     """Client states by index; a client that never trained has its initial state.
 
-    With a checkpoint file, states go into it: those kept in memory at `flush`,
+    With a checkpoint file, states go into it: those kept in memory by `write`,
     otherwise at once, so that memory does not grow with the population.
     """
 
@@ -62,19 +62,20 @@ class ClientStates:
                 self._states[client] = state
                 self._changed.add(client)
         else:
-            assert self._saved is not None
-            self._saved.put_clients(
-                round_num, ((client, checkpoints.encode(state)) for client, state in states)
-            )
+            self.write(round_num, states)
 
-    def flush(self, round_num: int) -> None:
-        """Writes what has changed to the checkpoint file, which is yet to be saved."""
-        if self._saved is not None and self._changed:
+    def take_changed(self) -> list[tuple[int, ClientState]]:
+        """Returns what was put since the last time and is in memory alone."""
+        changed = [(client, self._states[client]) for client in sorted(self._changed)]
+        self._changed.clear()
+        return changed
+
+    def write(self, round_num: int, changed: Iterable[tuple[int, ClientState]]) -> None:
+        """Writes states to the checkpoint file, which is yet to be saved; in any thread."""
+        if self._saved is not None:
             self._saved.put_clients(
-                round_num,
-                ((c, checkpoints.encode(self._states[c])) for c in sorted(self._changed)),
+                round_num, ((client, checkpoints.encode(state)) for client, state in changed)
             )
-            self._changed.clear()
 
     def close(self) -> None:
         """Closes the checkpoint file; the states in it cannot be read any more."""

@@ -1,6 +1,7 @@
 """The one training loop: cohort, round, client states, evaluation, checkpoint, report."""
 
 import dataclasses
+import functools
 import math
 import signal
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow_federated as tff
 
 from tff_het import seeding
 from tff_het.clients import Population
@@ -20,7 +22,9 @@ from tff_het.evaluation.local_test import (
     has_global_model,
     local_test,
 )
+from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
@@ -130,12 +134,13 @@ def train(
     states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
     rows: list[dict[str, Any]] = []
     evaluation, stopping = None, False
+    writer = Writer()
     try:
         state, done = process.initialize(), 0
         if folder is not None and checkpoints is not None:
             if (saved := checkpoints.latest_round()) is not None:
                 state, done = checkpoints.server_state(like=state), saved
-                _check_length(folder, done, settings)
+                check_length(folder, done, settings)
             columns = _columns(process, evaluate)
             if 0 < done < settings.rounds and done % settings.eval_every:
                 _drop_evaluation(checkpoints, columns, done)
@@ -170,29 +175,53 @@ def train(
 
                 rows.append(row)
                 stopping = bool(stop)
-                due = done == settings.rounds or done % settings.checkpoint_every == 0
-                if checkpoints is not None and records is not None:
-                    records.put(row, _client_rows(done, evaluation))
-                    if due or stopping:
-                        states.flush(done)
-                        checkpoints.save(done, state)
-                        records.flush()
-                    times.append(time.perf_counter())
-                    records.put_times(done, np.diff(times))
+                due = stopping or done == settings.rounds or done % settings.checkpoint_every == 0
+                if records is not None:
+                    changed = states.take_changed() if due else []
+                    save = functools.partial(
+                        _save, records, states, done, row, evaluation, changed, state, due, times
+                    )
+                    writer.submit(save)
+                    if not settings.states_in_memory:  # The next round puts states itself.
+                        writer.wait()
                 if on_round is not None:
                     on_round(row, time.perf_counter() - times[0])
+            writer.wait()
         if done == settings.rounds and evaluation is None:  # The run was complete before.
             evaluation = evaluate(state, states)
     except BaseException:
+        writer.close()
         states.close()
         raise
     finally:
+        writer.close()
         if records is not None:
             records.close()
     return Result(state, states, done, evaluation, rows, stop.signal)
 
 
-def _check_length(folder: Path, done: int, settings: Settings) -> None:
+def _save(
+    records: Records,
+    states: ClientStates,
+    done: int,
+    row: Mapping[str, Any],
+    evaluation: Evaluation | None,
+    changed: Sequence[tuple[int, ClientState]],
+    state: ServerState,
+    due: bool,
+    times: Sequence[float],
+) -> None:
+    """Keeps what a round gave, and makes a checkpoint of all that was kept where one is due."""
+    began = time.perf_counter()
+    records.put(row, _client_rows(done, evaluation))
+    if due:
+        states.write(done, changed)
+        records.save(done, state)
+    records.put_times(done, [*np.diff(times), time.perf_counter() - began])
+
+
+def check_length(folder: Path, done: int, settings: Settings) -> None:
+    """Raises CheckpointError if a run has more rounds than are asked for."""
     if done > settings.rounds:
         raise CheckpointError(
             f"The run in {folder} has {done} rounds already, more than the {settings.rounds} asked "
@@ -286,8 +315,9 @@ def _evaluation_row(evaluation: Evaluation) -> dict[str, float]:
 
 
 def _columns(process: FederatedProcess, evaluate: _Evaluator) -> list[str]:
-    columns = ["round", "clients", "train_num_examples"]
-    columns += [f"train_{name}" for name in process.model.metrics]
+    metrics_type = process.next.type_signature.result.metrics.member
+    columns = ["round", "clients"]
+    columns += [f"train_{name}" for name, _ in tff.structure.iter_elements(metrics_type["train"])]
     columns += ["bytes_up", "bytes_down"]
     for split in evaluate.splits:
         columns += [f"local_{split}_accuracy_{key}" for key in _STATISTICS]

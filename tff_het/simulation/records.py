@@ -86,6 +86,7 @@ class Records:
           columns: Of `metrics.csv`; the first is `round`.
           checkpoints: The run's checkpoint file.
         """
+        self._checkpoints = checkpoints
         self._metrics = Table(folder / "metrics.csv", columns, checkpoints)
         self._clients = Table(folder / "clients.csv", CLIENT_COLUMNS, checkpoints)
         self._times_path = folder / "times.csv"
@@ -105,8 +106,9 @@ class Records:
         self._clients.put(row["round"], clients)
         self._write_events(row)
 
-    def flush(self) -> None:
-        """Brings the files up to the checkpoint that was just saved."""
+    def save(self, round_num: int, server_state: Any) -> None:
+        """Makes a checkpoint of all that was put, and brings the files up to it."""
+        self._checkpoints.save(round_num, server_state)
         self._metrics.flush()
         self._clients.flush()
         self._events.flush()

@@ -16,7 +16,7 @@ THREADS = (1, 2, 4)
 Everywhere = Callable[[Callable[[], Any]], Any]
 
 
-def assert_same(found: Any, wanted: Any, check: Callable[[Any, Any], None], path: str = "") -> None:
+def assert_same(found: Any, wanted: Any, check: Callable[..., None], path: str = "") -> None:
     """Checks containers and types leaf by leaf, and values with `check`."""
     if isinstance(wanted, tf.data.Dataset):
         assert isinstance(found, tf.data.Dataset), path
@@ -40,18 +40,18 @@ def assert_same(found: Any, wanted: Any, check: Callable[[Any, Any], None], path
             assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), path
         if isinstance(wanted, np.ndarray):
             assert found.flags.writeable == wanted.flags.writeable, path
-        check(found, wanted)
+        check(found, wanted, path)
 
 
-def _equal(found: Any, wanted: Any) -> None:
-    np.testing.assert_array_equal(found, wanted)
+def _equal(found: Any, wanted: Any, path: str) -> None:
+    np.testing.assert_array_equal(found, wanted, path)
 
 
-def _close(found: Any, wanted: Any) -> None:
+def _close(found: Any, wanted: Any, path: str) -> None:
     if isinstance(wanted, bytes) or np.asarray(wanted).dtype == object:
-        _equal(found, wanted)
+        _equal(found, wanted, path)
     else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=path)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,7 @@ def alike() -> Callable[[Any, Any], None]:
 @pytest.fixture(scope="session")
 def same_types() -> Callable[[Any, Any], None]:
     """Checks containers and types."""
-    return lambda found, wanted: assert_same(found, wanted, lambda a, b: None)
+    return lambda found, wanted: assert_same(found, wanted, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,27 @@ def add(x, n):
     return x + tf.cast(n, tf.float32)
 
 
-@tff.tensorflow.computation(np.float32, np.float32)
-def weighted_sum(total, x):
-    return 0.9 * total + x
+SQUARES = tff.to_type({"squares": np.float32, "count": np.int32})
+
+
+@tff.tensorflow.computation
+def no_squares():
+    return {"squares": tf.zeros([]), "count": 0}
+
+
+@tff.tensorflow.computation(SQUARES, np.float32)
+def add_square(total, x):
+    return {"squares": total["squares"] + x**2, "count": total["count"] + 1}
+
+
+@tff.tensorflow.computation(SQUARES, SQUARES)
+def add_squares(one, other):
+    return {name: one[name] + other[name] for name in ("squares", "count")}
+
+
+@tff.tensorflow.computation(SQUARES)
+def root(total):
+    return tf.sqrt(total["squares"]), total["count"]
 
 
 @tff.tensorflow.computation
@@ -40,7 +58,7 @@ def many(x, n):
         "mean": tff.federated_mean(x),
         "weighted": tff.federated_mean(x, added),
         "extremes": (tff.federated_max(x), tff.federated_min(x)),
-        "aggregate": tff.federated_aggregate(x, zero(), weighted_sum, weighted_sum, double),
+        "aggregate": tff.federated_aggregate(x, no_squares(), add_square, add_squares, root),
         "zip": tff.federated_zip((x, {"added": added, "sent": sent})),
         "sent": sent,
         "placed": tff.federated_zip((n, tff.federated_value(3, tff.SERVER))),
@@ -51,8 +69,8 @@ def many(x, n):
 
 @pytest.mark.parametrize("clients", [1, 2, 7, 19])
 def test_intrinsics(everywhere, clients):
-    rng = np.random.default_rng(clients)
-    everywhere(lambda: many(list(rng.normal(size=clients).astype(np.float32)), 3))
+    numbers = np.random.default_rng(clients).normal(size=clients).astype(np.float32)
+    everywhere(lambda: many(list(numbers), 3))
 
 
 @tff.federated_computation(AT_CLIENTS, AT_SERVER)
@@ -98,11 +116,6 @@ def no_argument():
     return tff.federated_value(3, tff.SERVER), zero(), "text", 1.5
 
 
-@tff.tensorflow.computation(np.float32)
-def unplaced(x):
-    return nested(x)
-
-
 def test_what_is_not_placed(everywhere):
     everywhere(lambda: nested(1.5))
     everywhere(lambda: twice(double, 1.5))
@@ -119,7 +132,7 @@ def test_function_of_another_type(in_process):
 
 @tff.tensorflow.computation(TABLE, np.int32)
 def row(table, key):
-    return {"value": table[key], "key": key}
+    return {"key": key, "value": table[key]}
 
 
 @tff.federated_computation(KEYS, AT_SERVER, tff.FederatedType(TABLE, tff.SERVER))
@@ -150,9 +163,9 @@ def test_numbers_of_clients_disagree(in_process):
         both([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="different numbers of clients: 0 and 1"):
         both([], [1.0])
-    with pytest.raises(TypeError, match=r"Argument\[1\]: expected a list .* found float"):
+    with pytest.raises(TypeError, match=r"Argument\.y: expected a list .* found float"):
         both([1.0], 2.0)
-    with pytest.raises(TypeError, match=r"Client 1: Argument\[0\]: expected float32, found 'x'"):
+    with pytest.raises(TypeError, match=r"Client 1: Argument\.x: expected float32, found 'x'"):
         both([1.0, "x"], [1.0, 2.0])
 
 

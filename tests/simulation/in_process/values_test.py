@@ -119,7 +119,7 @@ CALLS = {
     "sequence of batches": lambda: batches(5),
     "structs in lists": lambda: unchanged(ELEMENTS),
     "structs in a dataset": lambda: unchanged(
-        tf.data.Dataset.from_tensor_slices({"z": [[1.0, 2.0]], "a": ["x"]})
+        tf.data.Dataset.from_tensor_slices(collections.OrderedDict(z=[[1.0, 2.0]], a=["x"]))
     ),
 }
 
@@ -197,7 +197,7 @@ def test_ambiguous_dataset_is_refused_as_everywhere(worker, in_process):
 
 
 def test_results_are_the_callers_own(in_process):
-    """Changing an argument afterwards changes no result, though memory is shared where it can be."""
+    """Changing an argument afterwards changes no result."""
     given = np.ones(1000, np.float32)
     result = tensors(1, 2.0, given, True)[2]
     given[:] = 7

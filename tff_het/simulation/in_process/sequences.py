@@ -29,8 +29,7 @@ def to_variant(value: Any, value_type: tff.SequenceType) -> tuple[tf.Tensor, int
     _private.check_dataset_containers(element_type)
     variant = tf.data.experimental.to_variant(value)
     if _private.draws_with_seed(value):
-        graph = tf.raw_ops.DatasetToGraphV2(input_dataset=variant)
-        variant = tf.raw_ops.DatasetFromGraph(graph_def=graph)
+        variant = _anew(variant)
     # Unknown and infinite are negative: nobody can tell which of these is larger.
     return variant, max(int(value.cardinality()), 0) * _element_size(value)
 
@@ -40,6 +39,25 @@ def from_variant(variant: tf.Tensor, value_type: tff.SequenceType) -> tf.data.Da
     return tf.data.experimental.from_variant(
         variant, _private.type_to_tf_structure(value_type.element)
     )
+
+
+# The form of a shuffle that has a generator of its own, and where it differs: its inputs come
+# without the last one, the generator.
+_SHUFFLES = {
+    "ShuffleDatasetV3": "ShuffleDataset",
+    "ShuffleAndRepeatDatasetV2": "ShuffleAndRepeatDataset",
+}
+
+
+def _anew(variant: tf.Tensor) -> tf.Tensor:
+    """Returns a copy of a dataset that shares no random generator with it."""
+    graph = tf.raw_ops.DatasetToGraphV2(input_dataset=variant)
+    graph_def = tf.compat.v1.GraphDef.FromString(graph.numpy())
+    for node in graph_def.node:
+        if node.op in _SHUFFLES:
+            node.op = _SHUFFLES[node.op]
+            del node.input[-1]
+    return tf.raw_ops.DatasetFromGraph(graph_def=graph_def.SerializeToString())
 
 
 def _element_size(dataset: tf.data.Dataset) -> int:

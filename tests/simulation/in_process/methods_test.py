@@ -1,0 +1,136 @@
+"""Every method of the suite, against the worker."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het import methods, seeding
+from tff_het.learning import example_files
+from tff_het.learning.client_work import LocalTraining
+from tff_het.models import architectures
+from tff_het.models.layers import Dropout
+from tff_het.simulation import feeding
+
+FEATURES, CLASSES, SEED = 6, 3, 1
+SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
+
+
+def network(x: tf.Tensor, num_classes: int):
+    hidden = tf.keras.layers.Dense(5, name="dense_1", activation="tanh")(x)
+    hidden = Dropout(0.2)(tf.keras.layers.BatchNormalization()(hidden))
+    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+
+
+def build(method: str, **options):
+    element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    architecture = architectures.make("small", element, CLASSES, network)
+    optimizer = tff.learning.optimizers.build_sgdm(0.3, momentum=0.9)
+    training = LocalTraining(optimizer, batch_size=4, epochs=2)
+    return methods.build(method, architecture, training, seed=SEED, **options)
+
+
+def examples(client: int) -> collections.OrderedDict:
+    rng = np.random.default_rng(client)
+    return collections.OrderedDict(
+        x=rng.normal(size=(SIZES[client], FEATURES)).astype(np.float32),
+        y=rng.integers(0, CLASSES, SIZES[client]).astype(np.int32),
+    )
+
+
+def rounds(process):
+    """Three rounds of differing clients, in the form that the runtime takes best."""
+    state, kept, outputs = process.initialize(), {}, []
+    for round_num, cohort in enumerate(([4, 0, 7], [2, 7], [0, 4, 2, 7])):
+        clients = [
+            feeding.ClientInput(
+                client,
+                seeding.stateless_seed(SEED, seeding.CLIENT_WORK, round_num, client),
+                examples(client),
+                kept.get(client, process.init_state(client, SEED, state)),
+            )
+            for client in cohort
+        ]
+        output = feeding.run_round(process, state, clients)
+        assert [int(one["client"]) for one in output.client_states] == cohort
+        kept |= {int(one["client"]): one["state"] for one in output.client_states}
+        state = output.state
+        outputs.append(output)
+    return outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", methods.names())
+def test_methods(everywhere, method):
+    process = build(method)
+    everywhere(lambda: rounds(process))
+
+
+def test_stateful_method(everywhere):
+    """One of them that is not slow."""
+    process = build("hdafl", local=["dense_1"])
+    everywhere(lambda: rounds(process))
+
+
+@pytest.mark.slow
+def test_aggregators_and_server_optimizers(everywhere):
+    process = build("fed_avg", server_optimizer=tff.learning.optimizers.build_adam(0.01))
+    everywhere(lambda: rounds(process))
+
+
+def clients_of(process, state, form=lambda client: examples(client)):
+    return [
+        collections.OrderedDict(
+            client=np.int32(client),
+            seed=seeding.stateless_seed(SEED, seeding.CLIENT_WORK, 0, client),
+            examples=form(client),
+            state=process.init_state(client, SEED, state),
+        )
+        for client in SIZES
+    ]
+
+
+def test_halves_of_a_round_and_files(everywhere, in_process, same, tmp_path):
+    process = build("hdafl")
+
+    def path(client: int) -> str:
+        file = tmp_path / str(client)
+        spec = process.model.example_spec
+        file.write_bytes(b"".join(example_files.to_bytes(examples(client), spec)))
+        return str(file)
+
+    def halves():
+        state = process.initialize()
+        clients = clients_of(process, state)
+        sent = process.client_update(process.download(state), clients)
+        uploads = [
+            collections.OrderedDict((name, one[name]) for name in ("update", "weight", "metrics"))
+            for one in sent
+        ]
+        stepped = process.server_update(state, uploads)
+        read = process.reading_files.next(state, clients_of(process, state, path))
+        return sent, stepped, read
+
+    _, stepped, read = everywhere(halves)
+    state = process.initialize()
+    whole = process.next(state, clients_of(process, state))
+    same(stepped["state"], whole.state)
+    same(read, whole)
+
+
+def test_a_client_by_its_index_and_its_id(in_process):
+    """What TensorFlow raised, with the client; the next round is as if nothing had happened."""
+    process = build("fed_avg").reading_files
+    state = process.initialize()
+    paths = {0: "/nowhere", 2: "/nowhere", 4: "/nowhere", 7: "/nowhere"}
+    with pytest.raises(tf.errors.NotFoundError) as error:
+        process.next(state, clients_of(process, state, paths.__getitem__))
+    assert "/nowhere; No such file or directory" in str(error.value)
+    index, client = next(
+        (i, c) for i, c in enumerate(SIZES) if f"Client {i} of this call (client={c})" in str(error)
+    )
+    assert list(SIZES)[index] == client
+    process = build("fed_avg")
+    process.next(state, clients_of(process, state))
