@@ -473,3 +473,18 @@ def test_dropout_rates(rate):
 def test_dropout_by_hand():
     with pytest.raises(RuntimeError, match="'by_hand' needs the client and seed"):
         layers.Dropout(0.5, name="by_hand")(tf.ones([2, 2]), training=True)
+
+
+@pytest.mark.parametrize("build", [mlp, convolution, recurrent])
+def test_models_built_in_graphs_of_tensorflow_1_do_not_spoil_ours(build):
+    model = keras_model.from_keras(build, SPEC)
+    variables = model.initial_variables(0)
+    context = ClientContext(tf.constant(0), tf.constant(7), tf.constant(1))
+
+    def predict():
+        return model.predict(variables, make_batch(), context, tf.constant([0, 0]), False)
+
+    expected = predict()["logits"].numpy()
+    with tf.Graph().as_default():  # As TFF's `from_keras_model` in a computation.
+        build()
+    np.testing.assert_array_equal(predict()["logits"].numpy(), expected)

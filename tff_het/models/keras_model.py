@@ -57,9 +57,10 @@ def from_keras(
         model holds Keras's own random layers, or has integer variables.
     """
     keras_model = build_with_slots(build)
-    number_random_layers([keras_model])
+    layers_of_model = number_random_layers([keras_model])
 
     def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
+        restore_classes(layers_of_model)
         result = keras_model(_inputs(keras_model, batch), training=training)
         outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
         return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
@@ -195,8 +196,21 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     return {id(v) for name in local for v in with_weights[name].weights}
 
 
-def number_random_layers(roots: Iterable[tf.keras.layers.Layer]) -> None:
-    """Keeps the dropout layers below `roots` apart.
+def restore_classes(every_layer: Iterable[tf.keras.layers.Layer]) -> None:
+    """Makes models callable again after others were built in a graph of TensorFlow 1's kind.
+
+    Whenever an object of a Keras class is made, Keras gives that class, and so all objects of it,
+    the base of the version in force. TFF's `from_keras_model` builds in such graphs.
+    """
+    with tf.__internal__.eager_context.eager_mode():
+        for layer_class in {type(layer) for layer in every_layer}:
+            layer_class.__new__(layer_class)  # type: ignore[call-overload]
+
+
+def number_random_layers(
+    roots: Iterable[tf.keras.layers.Layer],
+) -> list[tf.keras.layers.Layer]:
+    """Keeps the dropout layers below `roots` apart; returns all layers.
 
     Raises:
       ValueError: If there are Keras's own random layers among them.
@@ -216,6 +230,7 @@ def number_random_layers(roots: Iterable[tf.keras.layers.Layer]) -> None:
                 "`tff_het.models.layers.Dropout`, or draw from the seed of "
                 "`tff_het.models.calling.current`."
             )
+    return every_layer
 
 
 def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:

@@ -57,13 +57,14 @@ def from_reconstruction_model(
             "model_fn must return a tff.learning.models.ReconstructionModel, found "
             f"{type(model).__name__}."
         )
-    keras_model.number_random_layers(
+    every_layer = keras_model.number_random_layers(
         part for part in vars(model).values() if isinstance(part, tf.keras.layers.Layer)
     )
     forward_pass = getattr(model.forward_pass, "python_function", model.forward_pass)
     example_spec = _columns(model.input_spec)
 
     def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
+        keras_model.restore_classes(every_layer)
         columns = [batch[name] for name in example_spec]
         batch_input = tf.nest.pack_sequence_as(model.input_spec, columns)
         output = forward_pass(batch_input, training=training)

@@ -32,6 +32,8 @@ import grpc
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het.simulation.in_process import in_process
+
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
 _EXIT_SECONDS = 5.0  # From a broken connection to the exit status of the process.
@@ -322,6 +324,7 @@ def worker(
 
 
 RUNTIMES: dict[str, Callable[..., contextlib.AbstractContextManager[tff.framework.SyncContext]]] = {
+    "in_process": in_process,
     "worker": worker,
 }
 
