@@ -17,7 +17,10 @@ SEED = flags.DEFINE_integer(
     "seed", 0, "Every random draw of the run follows from it.", lower_bound=0
 )
 RUNTIME = flags.DEFINE_enum(
-    "runtime", "worker", list(runtime.RUNTIMES), "What executes the rounds."
+    "runtime",
+    "worker",
+    list(runtime.RUNTIMES),
+    "What executes the rounds; in_process is a preview.",
 )
 CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
     "clients_in_parallel",

@@ -32,8 +32,6 @@ import grpc
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import in_process
-
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
 _EXIT_SECONDS = 5.0  # From a broken connection to the exit status of the process.
@@ -323,8 +321,17 @@ def worker(
         context.close()
 
 
+def _in_process(
+    *, clients_in_parallel: int | None = None
+) -> contextlib.AbstractContextManager[tff.framework.SyncContext]:
+    # Here, since it refuses versions of TensorFlow and TFF that it was not tested with.
+    from tff_het.simulation.in_process import in_process
+
+    return in_process(clients_in_parallel=clients_in_parallel)
+
+
 RUNTIMES: dict[str, Callable[..., contextlib.AbstractContextManager[tff.framework.SyncContext]]] = {
-    "in_process": in_process,
+    "in_process": _in_process,
     "worker": worker,
 }
 

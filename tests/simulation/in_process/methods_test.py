@@ -27,7 +27,7 @@ def network(x: tf.Tensor, num_classes: int):
 def build(method: str, **options):
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make("small", element, CLASSES, network)
-    optimizer = tff.learning.optimizers.build_sgdm(0.3, momentum=0.9)
+    optimizer = tff.learning.optimizers.build_sgdm(0.1)
     training = LocalTraining(optimizer, batch_size=4, epochs=2)
     return methods.build(method, architecture, training, seed=SEED, **options)
 
@@ -129,7 +129,9 @@ def test_a_client_by_its_index_and_its_id(in_process):
         process.next(state, clients_of(process, state, paths.__getitem__))
     assert "/nowhere; No such file or directory" in str(error.value)
     index, client = next(
-        (i, c) for i, c in enumerate(SIZES) if f"Client {i} of this call (client={c})" in str(error)
+        (i, c)
+        for i, c in enumerate(SIZES)
+        if f"Client {i} of this call (client={c})" in str(error.value)
     )
     assert list(SIZES)[index] == client
     process = build("fed_avg")

@@ -97,6 +97,8 @@ class InProcessContext(tff.framework.SyncContext):
             self._by_content(comp),
             values.emitter(comp.type_signature.result),
         )
+        if len(plans) > _MAX_CACHED:  # Objects that live on keep no graphs alive.
+            del plans[next(iter(plans))]
         return plan
 
     def _compile(self, comp: Any) -> interpreter.Function:

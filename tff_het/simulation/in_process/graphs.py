@@ -35,15 +35,27 @@ class Caller(Protocol):
 
 
 class _Imported(NamedTuple):
-    """A graph in TensorFlow's table of functions."""
+    """A graph in TensorFlow's table of functions.
+
+    Attributes:
+      initialize: Gives variables and tables their first values.
+      function: The graph itself.
+      destroy: Frees its resources.
+      keeps: Whether resources have contents that `initialize` does not replace.
+      attributes: How TensorFlow is to execute these functions.
+      library: The names of the functions that they call.
+    """
 
     initialize: _private.Registered | None
     function: _private.Registered
     destroy: _private.Registered | None
+    keeps: bool
     attributes: tuple[Any, ...]
     library: list[str]
 
     def __call__(self, arguments: Sequence[Any], cancellation: Any) -> list[Any]:
+        if self.keeps and self.destroy is not None:
+            _private.call(self.destroy, [], self.attributes, None)
         if self.initialize is not None:
             _private.call(self.initialize, [], self.attributes, cancellation)
         return _private.call(self.function, arguments, self.attributes, cancellation)
@@ -112,9 +124,11 @@ class Graph:
     def _import(self, steps: int) -> _Imported:
         name = rewriting.new_name()
         graph_def = rewriting.apart(self._graph_def, name)
+        resources = rewriting.resources(graph_def)
         # Steps: what is fetched of one are the first of the next one's feeds.
         fed: list[tf.Tensor] = []
         fetched: list[tf.Tensor] = []
+        destroyed: list[tf.Operation] = []
 
         def load() -> None:
             for step in range(steps):
@@ -128,10 +142,14 @@ class Graph:
                 fetched[:] = elements[cut:]
             # Pruning needs what is fed and what is fetched to differ.
             fetched[:] = [tf.identity(tensor) for tensor in fetched]
-            for handle in _handles(tf.compat.v1.get_default_graph()):
-                tf.raw_ops.DestroyResourceOp(
-                    resource=handle, ignore_lookup_error=True, name="destroy"
-                )
+            handles = tf.graph_util.import_graph_def(
+                resources, return_elements=[f"{node.name}:0" for node in resources.node]
+            )
+            for handle in handles:
+                if handle.dtype == tf.resource:
+                    destroyed.append(
+                        tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
+                    )
 
         with tf.init_scope():
             wrapped = tf.compat.v1.wrap_function(load, [])
@@ -145,13 +163,13 @@ class Graph:
                 initialize = register(
                     "initialize", [], graph.get_operation_by_name(self._initialize)
                 )
-            destroyers = [op for op in graph.get_operations() if op.type == "DestroyResourceOp"]
-            if destroyers:
-                destroy = register("destroy", [], destroyers)
+            if destroyed:
+                destroy = register("destroy", [], destroyed)
             return _Imported(
                 initialize,
                 register("call", fed, fetched),
                 destroy,
+                any(node.op != "VarHandleOp" for node in resources.node),
                 # Grappler must not change the order of a sum of several steps.
                 _private.call_attributes(optimize=steps == 1),
                 [function.signature.name for function in graph_def.library.function],
@@ -161,14 +179,6 @@ class Graph:
 def _release(imports: dict[Any, _Imported]) -> None:
     for imported in imports.values():
         imported.release()
-
-
-def _handles(graph: tf.Graph) -> list[tf.Tensor]:
-    return [
-        op.outputs[0]
-        for op in graph.get_operations()
-        if _private.has_container(op.type) and op.outputs and op.outputs[0].dtype == tf.resource
-    ]
 
 
 def _tensor_names(binding) -> Iterator[str]:

@@ -14,7 +14,8 @@ _numbers = itertools.count()
 
 def new_name() -> str:
     """Returns a name that nothing else in this process has."""
-    return f"tff_het_{os.getpid()}_{next(_numbers)}"
+    # Letters and digits only: containers of tables allow few others.
+    return f"tffhet{os.getpid()}n{next(_numbers)}"
 
 
 def has_resources(graph_def: tf.compat.v1.GraphDef) -> bool:
@@ -45,6 +46,25 @@ def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
             for called in (value.func, *value.list.func) if _has_functions(value) else ():
                 called.name = new_names.get(called.name, called.name)
     return copy
+
+
+def resources(graph_def: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
+    """Returns a graph of the operations that open the resources of another, each once.
+
+    Those that nothing goes into: what else there is (tables with default keys) is left alone.
+    """
+    found: dict[tuple[str, bytes], Any] = {}
+    for node in _nodes(graph_def):
+        if _private.has_container(node.op) and all(name.startswith("^") for name in node.input):
+            copy = tf.compat.v1.NodeDef()
+            copy.CopyFrom(node)
+            del copy.input[:]
+            copy.attr.pop("_class", None)  # It may name a node that is not here.
+            # TensorFlow takes the node's name for a resource without one.
+            copy.attr["shared_name"].s = node.attr["shared_name"].s or node.name.encode()
+            copy.name = f"resource_{len(found)}"
+            found.setdefault((copy.op, copy.attr["shared_name"].s), copy)
+    return tf.compat.v1.GraphDef(node=found.values())
 
 
 def _nodes(graph_def: tf.compat.v1.GraphDef) -> Iterator[Any]:

@@ -7,7 +7,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from tff_het.simulation.in_process import _private
+
+
+def _is_echo(error: BaseException) -> bool:
+    return isinstance(error, tf.errors.CancelledError)
 
 
 class ClientThreads:
@@ -71,8 +77,7 @@ class ClientThreads:
                 try:
                     results[client] = call(client)
                 except BaseException as error:
-                    if not cancellation.is_cancelled:  # Otherwise this is only its echo.
-                        errors[client] = error
+                    errors[client] = error
                     stop()
 
         futures = [self._pool.submit(work) for _ in range(min(self._count, len(order)))]
@@ -83,7 +88,8 @@ class ClientThreads:
             concurrent.futures.wait(futures)
             raise
         if errors:
-            raise errors[min(errors)]
+            # Those that were stopped fail as well, sometimes before the one that stopped them.
+            raise errors[min(errors, key=lambda c: (_is_echo(errors[c]), c))]
         return [results[client] for client in range(len(order))]
 
     def close(self) -> None:

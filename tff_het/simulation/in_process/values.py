@@ -268,7 +268,7 @@ def client_ids(argument: Any, value_type: tff.Type) -> list[Any] | None:
         names = tff.structure.name_list_with_nones(value_type.member)
         if "client" in names and isinstance(value_type.member["client"], tff.TensorType):
             return [_to_numpy(member[names.index("client")]) for member in argument.values]
-    if isinstance(argument, list):
+    if isinstance(value_type, tff.StructType):
         for part, part_type in zip(argument, value_type, strict=True):
             found = client_ids(part, part_type)
             if found is not None:

@@ -1,0 +1,193 @@
+"""Contexts, their threads and what TensorFlow keeps for them come and go."""
+
+import collections
+import concurrent.futures
+import gc
+import importlib
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+from tensorflow.python.eager import context as eager
+
+from tff_het.simulation.in_process import InProcessContext, _private, in_process
+from tff_het.simulation.in_process import context as context_module
+from tff_het.simulation.in_process import graphs as graphs_module
+
+NUMBERS = tff.FederatedType(np.float32, tff.CLIENTS)
+
+
+def adding(number: float):
+    """A stateful computation; equal for equal numbers, but another object."""
+
+    def run(x):
+        variable = tf.Variable(float(number))
+        with tf.control_dependencies([variable.assign_add(x)]):
+            return variable.read_value()
+
+    add = tff.tensorflow.computation(run, np.float32)
+    return tff.federated_computation(lambda x: tff.federated_map(add, x), NUMBERS)
+
+
+def functions() -> set[str]:
+    """Names of this package's functions in TensorFlow's table."""
+    gc.collect()
+    return {name for name in eager.context().list_function_names() if "tffhet" in str(name)}
+
+
+def client_threads() -> int:
+    return sum(thread.name.startswith("client") for thread in threading.enumerate())
+
+
+def test_closing_leaves_nothing(contexts):
+    before, threads = functions(), client_threads()
+    add = adding(3)
+    for _ in range(2):  # Closed and opened again.
+        with in_process(clients_in_parallel=3) as context:
+            assert add([1.0, 2.0, 3.0, 4.0]) == [4, 5, 6, 7]
+            assert client_threads() > threads
+            assert functions() > before
+        assert client_threads() == threads
+        assert functions() == before
+    context.close()
+    with (
+        tff.framework.get_context_stack().install(context),
+        pytest.raises(RuntimeError, match="was closed"),
+    ):
+        add([1.0])
+
+
+def test_inside_another_context(in_process):
+    with context_module.in_process(clients_in_parallel=1) as inner:
+        assert tff.framework.get_context_stack().current is inner
+    assert tff.framework.get_context_stack().current is in_process
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="at least 1, found 0"):
+        in_process(clients_in_parallel=0).__enter__()
+
+
+def test_several_contexts_and_threads_at_once(contexts):
+    """Of two Python threads in one context, and of two contexts, none sees another's variables."""
+    computations = [adding(number) for number in (10, 20)]
+
+    def program(context: InProcessContext, number: int) -> None:
+        with tff.framework.get_context_stack().install(context):
+            for round_num in range(20):
+                found = computations[number]([float(round_num + client) for client in range(6)])
+                assert found == [10 * (number + 1) + round_num + client for client in range(6)]
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for future in [
+            pool.submit(program, contexts[count], number)
+            for count in (2, 2, 4)
+            for number in (0, 1)
+        ]:
+            future.result(timeout=120)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A context that counts what it compiles and imports; few of each are kept."""
+    monkeypatch.setattr(context_module, "_MAX_CACHED", 4)
+    counts = {"compiled": 0, "imported": 0}
+    compiler = tff.backends.native.desugar_and_transform_to_native
+    importer = graphs_module.Graph._import
+
+    def compile_(comp):
+        counts["compiled"] += 1
+        return compiler(comp)
+
+    def import_(self, steps):
+        counts["imported"] += 1
+        return importer(self, steps)
+
+    monkeypatch.setattr(tff.backends.native, "desugar_and_transform_to_native", compile_)
+    monkeypatch.setattr(graphs_module.Graph, "_import", import_)
+    with in_process(clients_in_parallel=1):
+        yield counts
+
+
+def test_equal_computations_are_compiled_and_imported_once(counted):
+    first, second = adding(3), adding(3)
+    assert first is not second
+    assert first([1.0]) == second([1.0]) == first([1.0]) == [4]
+    assert counted == {"compiled": 1, "imported": 1}
+    # Another computation with the same graph.
+    add = tff.tensorflow.computation(lambda x: x + 1, np.float32)
+    assert add(1.0) == tff.federated_computation(lambda x: add(add(x)), np.float32)(0.0) == 2
+    assert counted == {"compiled": 3, "imported": 2}
+
+
+def test_equal_computations_keep_their_own_containers(counted):
+    def make(container):
+        parameter = tff.StructWithPythonType([("a", np.int32)], container)
+        return tff.tensorflow.computation(lambda x: container(a=x["a"]), parameter)
+
+    assert type(make(dict)({"a": 1})) is dict
+    assert type(make(collections.OrderedDict)({"a": 1})) is collections.OrderedDict
+    assert counted["compiled"] == 1
+
+
+def test_what_is_not_used_is_given_back(counted):
+    """Functions, and what they keep: objects that come and go leave no more than the bound."""
+    before, sizes = functions(), []
+    for number in range(12):
+        assert adding(number)([1.0]) == [number + 1]
+        sizes.append(len(functions() - before))
+    assert sizes == [3, 6, 9] + [12] * 9  # Initialise, call and free: of at most four.
+    assert counted == {"compiled": 12, "imported": 12}
+    assert adding(0)([1.0]) == [1]  # Long forgotten.
+    assert counted["compiled"] == 13
+
+
+def test_a_computation_in_the_place_of_another(in_process):
+    """Python gives a new object the id of one that is gone."""
+    gone, new = adding(1), adding(2)
+    assert gone([1.0]) == [2]
+    in_process._plans[id(new)] = in_process._plans[id(gone)]
+    assert new([1.0]) == [3]
+
+
+def test_variables_are_freed(counted):
+    """Those of graphs that are forgotten: TensorFlow itself keeps what has a name."""
+
+    def make(number):
+        def run():
+            variable = tf.Variable(lambda: tf.fill([5_000_000], float(number)))  # 20 MB.
+            return variable.read_value()[0]
+
+        return tff.tensorflow.computation(run)
+
+    def resident() -> float:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+
+    before = resident()
+    for number in range(15):
+        assert make(number)() == number
+        gc.collect()
+    assert resident() - before < 150  # 300 if nothing was given back.
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow_federated"])
+def test_other_versions_are_refused(monkeypatch, name):
+    monkeypatch.setattr(sys.modules[name], "__version__", "9.8.7")
+    spec = importlib.util.find_spec(_private.__name__)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.raises(ImportError, match=rf"internals of {name} \S+, found 9\.8\.7\. Use TFF's"):
+        spec.loader.exec_module(module)
+
+
+def test_private_modules_are_imported_in_one_place():
+    folder = os.path.dirname(context_module.__file__)
+    for file in os.listdir(folder):
+        if file.endswith(".py") and file != "_private.py":
+            with open(os.path.join(folder, file)) as source:
+                text = source.read()
+            assert "tensorflow.python" not in text and "tensorflow_federated.python" not in text
