@@ -206,3 +206,9 @@ def test_results_are_the_callers_own(in_process):
 
 def test_text_is_utf8(in_process):
     assert strings("é", ["ü"])[0] == "é".encode()
+
+
+def test_datasets_of_python_functions(in_process):
+    """Which cannot reach another process."""
+    numbers = tf.data.Dataset.from_generator(lambda: iter([1, 2, 3]), tf.int32, [])
+    assert total(numbers) == 6

@@ -50,7 +50,7 @@ _SHUFFLES = {
 
 
 def _anew(variant: tf.Tensor) -> tf.Tensor:
-    """Returns a copy of a dataset that shares no random generator with it."""
+    """Returns a copy of a dataset, data included, that shares no random generator with it."""
     graph = tf.raw_ops.DatasetToGraphV2(input_dataset=variant)
     graph_def = tf.compat.v1.GraphDef.FromString(graph.numpy())
     for node in graph_def.node:
