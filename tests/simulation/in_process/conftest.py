@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import InProcessContext
+from tff_het.simulation.in_process import InProcessContext, _private
 
 THREADS = (1, 2, 4)
 
@@ -51,7 +51,7 @@ def _close(found: Any, wanted: Any, path: str) -> None:
     if isinstance(wanted, bytes) or np.asarray(wanted).dtype == object:
         _equal(found, wanted, path)
     else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=path)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6, err_msg=path)
 
 
 @pytest.fixture(scope="session")
@@ -77,11 +77,10 @@ def contexts() -> Iterator[dict[int, InProcessContext]]:
     """Contexts in this process by their number of threads."""
     with pytest.MonkeyPatch.context() as patch:
         # Most of the time of these tests would be TFF's compiler, three times for each.
-        compiler = tff.backends.native.desugar_and_transform_to_native
         patch.setattr(
-            tff.backends.native,
-            "desugar_and_transform_to_native",
-            functools.lru_cache(maxsize=None)(compiler),
+            _private,
+            "optimized",
+            functools.lru_cache(maxsize=None)(_private.optimized),
         )
         made = {count: InProcessContext(count) for count in THREADS}
         yield made

@@ -96,18 +96,18 @@ def counted(monkeypatch):
     """A context that counts what it compiles and imports; few of each are kept."""
     monkeypatch.setattr(context_module, "_MAX_CACHED", 4)
     counts = {"compiled": 0, "imported": 0}
-    compiler = tff.backends.native.desugar_and_transform_to_native
+    compiler = _private.replace_intrinsics_with_bodies
     importer = graphs_module.Graph._import
 
-    def compile_(comp):
+    def compile_(block):
         counts["compiled"] += 1
-        return compiler(comp)
+        return compiler(block)
 
     def import_(self, steps):
         counts["imported"] += 1
         return importer(self, steps)
 
-    monkeypatch.setattr(tff.backends.native, "desugar_and_transform_to_native", compile_)
+    monkeypatch.setattr(_private, "replace_intrinsics_with_bodies", compile_)
     monkeypatch.setattr(graphs_module.Graph, "_import", import_)
     with in_process(clients_in_parallel=1):
         yield counts

@@ -24,6 +24,10 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.python.eager import context, execute
 from tensorflow.python.eager.cancellation import CancellationManager
 from tensorflow.python.framework import op_def_registry
+from tensorflow_federated.python.core.environments.tensorflow_backend import (
+    compiled_computation_transformations,
+    tensorflow_tree_transformations,
+)
 from tensorflow_federated.python.core.impl.compiler.array import (
     is_compatible_dtype,
     is_compatible_shape,
@@ -48,10 +52,32 @@ __all__ = [
     "is_compatible_dtype",
     "is_compatible_shape",
     "make_data_set_from_elements",
+    "optimized",
     "register",
+    "replace_intrinsics_with_bodies",
     "tensorflow_to_type",
     "type_to_tf_structure",
 ]
+
+
+def replace_intrinsics_with_bodies(block: Any) -> Any:
+    """Writes out the intrinsics that are made of others, such as sums and means."""
+    return tensorflow_tree_transformations.replace_intrinsics_with_bodies(block)[0]
+
+
+def optimized(block: Any) -> Any:
+    """Optimizes the TensorFlow graph of a block, and leaves its loops in functions.
+
+    TFF's own compiler does the same, but breaks loops up into single operations, which
+    `rewriting.in_sequence` could not tell from others any more.
+    """
+    config = tf.compat.v1.ConfigProto()
+    config.experimental.executor_type = "SINGLE_THREADED_EXECUTOR"  # This is what keeps the loops.
+    rewrites = config.graph_options.rewrite_options
+    for kind in ("memory", "constant", "arithmetic", "loop", "function"):
+        name = "constant_folding" if kind == "constant" else f"{kind}_optimization"
+        setattr(rewrites, name, rewrites.AGGRESSIVE)
+    return compiled_computation_transformations.optimize_tensorflow_graphs(block, config)[0]
 
 
 class Registered(NamedTuple):
@@ -80,11 +106,11 @@ def forget(names: Iterable[str]) -> None:
             context.context().remove_function(name)
 
 
-def call_attributes(*, optimize: bool) -> tuple[Any, ...]:
-    """Returns how TensorFlow is to execute a function, for `call`."""
+def call_attributes() -> tuple[Any, ...]:
+    """Returns how TensorFlow is to execute a function, for `call`: as it is."""
     config = tf.compat.v1.ConfigProto()
     config.CopyFrom(context.context().config)
-    config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
     return ("executor_type", "", "config_proto", config.SerializeToString())
 
 

@@ -102,10 +102,8 @@ class InProcessContext(tff.framework.SyncContext):
         return plan
 
     def _compile(self, comp: Any) -> interpreter.Function:
-        native = tff.backends.native.desugar_and_transform_to_native(comp)
-        # What could not be compiled comes back as it was; then this says why.
-        block = tff.framework.to_call_dominant(native.to_building_block())
-        execute = interpreter.compile_block(block, self._graph)
+        block = _private.replace_intrinsics_with_bodies(comp.to_building_block())
+        execute = interpreter.compile_block(tff.framework.to_call_dominant(block), self._graph)
 
         def function(argument: Any, run: interpreter.Run) -> Any:
             value = execute({}, run)

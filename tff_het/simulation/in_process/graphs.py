@@ -79,9 +79,10 @@ class Graph:
                 f"The in-process runtime executes TensorFlow, found a computation of kind {which}. "
                 "Use TFF's worker for it."
             )
-        proto = block.proto.tensorflow
+        proto = _private.optimized(block).proto.tensorflow
         self._graph_def = tf.compat.v1.GraphDef()
         proto.graph_def.Unpack(self._graph_def)
+        rewriting.loops_in_sequence(self._graph_def)
         self._feeds = list(_tensor_names(proto.parameter)) if proto.HasField("parameter") else []
         self._fetches = list(_tensor_names(proto.result))
         self._initialize = proto.initialize_op
@@ -170,8 +171,7 @@ class Graph:
                 register("call", fed, fetched),
                 destroy,
                 any(node.op != "VarHandleOp" for node in resources.node),
-                # Grappler must not change the order of a sum of several steps.
-                _private.call_attributes(optimize=steps == 1),
+                _private.call_attributes(),
                 [function.signature.name for function in graph_def.library.function],
             )
 

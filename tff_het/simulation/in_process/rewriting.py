@@ -1,5 +1,6 @@
 """Copies of a graph that share nothing with any other graph in the process."""
 
+import graphlib
 import itertools
 import os
 from collections.abc import Iterator
@@ -46,6 +47,49 @@ def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
             for called in (value.func, *value.list.func) if _has_functions(value) else ():
                 called.name = new_names.get(called.name, called.name)
     return copy
+
+
+def loops_in_sequence(graph_def: tf.compat.v1.GraphDef) -> None:
+    """Makes the operations of each loop's body wait for one another, one after the other.
+
+    Otherwise TensorFlow gives those that are ready at once to its threads, and a client's variables
+    go from one core's cache to another's several times a step. Parallel are the clients.
+    """
+    bodies = {node.attr["body"].func.name for node in _nodes(graph_def) if node.op in _LOOPS}
+    for function in graph_def.library.function:
+        if function.signature.name in bodies:
+            _in_sequence(function)
+
+
+_LOOPS = ("While", "StatelessWhile")
+
+
+def _in_sequence(function: Any) -> None:
+    nodes = {node.name: node for node in function.node_def}
+    inputs = {
+        name: {source for source in map(_source, node.input) if source in nodes}
+        for name, node in nodes.items()
+    }
+    last = None
+    for name in graphlib.TopologicalSorter(inputs).static_order():
+        if last is not None and last not in inputs[name]:
+            nodes[name].input.append(f"^{last}")
+        last = name
+    if last is None:
+        return
+    # What one step gives to the next leaves together, after all of them.
+    dtypes = {output.name: output.type for output in function.signature.output_arg}
+    for number, (name, source) in enumerate(function.ret.items()):
+        output = function.node_def.add(name=f"in_sequence_{number}", op="Identity")
+        output.input.extend([source, f"^{last}"])
+        output.attr["T"].type = dtypes[name]
+        function.ret[name] = f"{output.name}:output:0"
+        last = output.name
+
+
+def _source(name: str) -> str:
+    """Returns the node that an input of a function's node is of."""
+    return name.removeprefix("^").split(":")[0]
 
 
 def resources(graph_def: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
