@@ -8,6 +8,7 @@ header: the model's example spec tells dtypes and shapes, the length the rest.
 import collections
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,30 +16,42 @@ import tensorflow as tf
 Spec = Mapping[str, tf.TensorSpec]
 
 
-def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]:
-    """Returns the parts of a client's file, in order, without copying the arrays.
+def checked(examples: Mapping[str, Any], spec: Spec) -> collections.OrderedDict:
+    """Returns a client's columns in the order of the spec.
 
     Raises:
-      ValueError: If a column has another dtype or shape than the spec, or another
-        number of examples than the first, or if all are 2 GiB or more, beyond
-        which TensorFlow's string operations do not count.
+      ValueError: If one is missing, has another dtype or shape than the spec, or another
+        number of examples than the first.
     """
-    parts = []
-    num_examples = len(examples[next(iter(spec))])
-    for name, column_spec in spec.items():
-        column = np.ascontiguousarray(examples[name])
-        if column.dtype != column_spec.dtype.as_numpy_dtype or not (
-            column_spec.shape.is_compatible_with(column.shape)
+    columns = collections.OrderedDict((name, examples.get(name)) for name in spec)
+    num_examples = None
+    for name, column in columns.items():
+        expected = f"Column {name!r} should be {spec[name].dtype.name} {spec[name].shape}"
+        if column is None:
+            raise ValueError(f"{expected}, but there are only {sorted(examples)}.")
+        if tf.as_dtype(column.dtype) != spec[name].dtype or not (
+            spec[name].shape.is_compatible_with(column.shape)
         ):
-            raise ValueError(
-                f"Column {name!r} should be {column_spec.dtype.name} {column_spec.shape}, found "
-                f"{column.dtype} {column.shape}."
-            )
+            raise ValueError(f"{expected}, found {column.dtype} {column.shape}.")
+        num_examples = len(column) if num_examples is None else num_examples
         if len(column) != num_examples:
             raise ValueError(
                 f"Column {name!r} has {len(column)} examples, others have {num_examples}."
             )
-        parts.append(column.reshape(-1).view(np.uint8).data)
+    return columns
+
+
+def to_bytes(examples: Mapping[str, np.ndarray], spec: Spec) -> list[memoryview]:
+    """Returns the parts of a client's file, in order, without copying the arrays.
+
+    Raises:
+      ValueError: As `checked`, or if all are 2 GiB or more, beyond which TensorFlow's
+        string operations do not count.
+    """
+    parts = [
+        np.ascontiguousarray(column).reshape(-1).view(np.uint8).data
+        for column in checked(examples, spec).values()
+    ]
     if (total := sum(part.nbytes for part in parts)) >= 2**31:
         raise ValueError(f"A client's examples must be less than 2 GiB, found {total} bytes.")
     return parts

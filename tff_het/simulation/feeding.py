@@ -2,14 +2,17 @@
 
 import collections
 import contextlib
+import math
 import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het.clients import Population
 from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
@@ -21,14 +24,58 @@ class ClientInput(NamedTuple):
     Attributes:
       client: Its index in the population.
       seed: int32 [2], for this client and round.
-      examples: Columns [n, ...].
+      examples: Columns [n, ...], arrays or what `Prepared` makes of them.
       state: Its state.
     """
 
     client: int
     seed: np.ndarray
-    examples: Mapping[str, np.ndarray]
+    examples: Mapping[str, Any]
     state: ClientState
+
+
+class Prepared:
+    """The clients' training examples in the form in which the runtime takes them best.
+
+    In this process that is TensorFlow's tensors: TensorFlow copies arrays at each call. They stay
+    in memory, the most recently used of them.
+    """
+
+    def __init__(self, process: FederatedProcess, population: Population):
+        self._spec = process.model.example_spec
+        self._population = population
+        self._tensors: collections.OrderedDict[int, Mapping[str, Any]] = collections.OrderedDict()
+        self._bytes = 0
+
+    def __getitem__(self, client: int) -> Mapping[str, Any]:
+        """Returns a client's columns.
+
+        Raises:
+          ValueError: If they are not those of the process's model.
+        """
+        if _reads_files():
+            return self._population[client].train
+        if client not in self._tensors:
+            columns = example_files.checked(self._population[client].train, self._spec)
+            self._tensors[client] = tf.nest.map_structure(tf.convert_to_tensor, columns)
+            self._bytes += _size(columns)
+            while self._bytes > _KEPT_BYTES and len(self._tensors) > 1:
+                self._bytes -= _size(self._tensors.popitem(last=False)[1])
+        self._tensors.move_to_end(client)
+        return self._tensors[client]
+
+
+_KEPT_BYTES = 2 * 2**30
+
+
+def _size(columns: Mapping[str, Any]) -> int:
+    return sum(
+        tf.as_dtype(column.dtype).size * math.prod(column.shape) for column in columns.values()
+    )
+
+
+def _reads_files() -> bool:
+    return getattr(tff.framework.get_context_stack().current, "reads_files", False)
 
 
 def run_round(
@@ -38,23 +85,22 @@ def run_round(
 
     A runtime with `reads_files` gets them as files in memory. They have no name in
     the file system, so nothing is left of them, however the program ends.
+
+    Raises:
+      ValueError: If a client's examples are not those of the process's model.
     """
     with contextlib.ExitStack() as stack:
         examples: list[Any]
-        if getattr(tff.framework.get_context_stack().current, "reads_files", False):
+        spec = process.model.example_spec
+        if _reads_files():
             process = process.reading_files
-            spec = process.model.example_spec
             _allow_open_files(len(clients))
             examples = [
                 stack.enter_context(_memory_file(example_files.to_bytes(client.examples, spec)))
                 for client in clients
             ]
         else:
-            columns = tuple(process.model.example_spec)
-            examples = [
-                collections.OrderedDict((c, client.examples[c]) for c in columns)
-                for client in clients
-            ]
+            examples = [example_files.checked(client.examples, spec) for client in clients]
         arguments = [
             collections.OrderedDict(
                 client=np.int32(client.client), seed=client.seed, examples=e, state=client.state

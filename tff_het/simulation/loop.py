@@ -28,7 +28,7 @@ from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
-from tff_het.simulation.feeding import ClientInput, run_round
+from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 from tff_het.simulation.records import Records
 from tff_het.simulation.stopping import StopRequest
 
@@ -134,6 +134,7 @@ def train(
     states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
     rows: list[dict[str, Any]] = []
     evaluation, stopping = None, False
+    examples = Prepared(process, population)
     writer = Writer()
     try:
         state, done = process.initialize(), 0
@@ -155,7 +156,7 @@ def train(
                         seed=seeding.stateless_seed(
                             settings.seed, seeding.CLIENT_WORK, done, client
                         ),
-                        examples=population[client].train,
+                        examples=examples[client],
                         state=states.get(client, state),
                     )
                     for client in cohort

@@ -77,9 +77,11 @@ def _in_sequence(function: Any) -> None:
         last = name
     if last is None:
         return
-    # What one step gives to the next leaves together, after all of them.
+    # What one step gives to the next leaves together, after all of them; but for what it only
+    # passes on, which TensorFlow keeps out of the loop.
     dtypes = {output.name: output.type for output in function.signature.output_arg}
-    for number, (name, source) in enumerate(function.ret.items()):
+    made = [(name, source) for name, source in function.ret.items() if _source(source) in nodes]
+    for number, (name, source) in enumerate(made):
         output = function.node_def.add(name=f"in_sequence_{number}", op="Identity")
         output.input.extend([source, f"^{last}"])
         output.attr["T"].type = dtypes[name]
