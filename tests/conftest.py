@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterator
 
 import pytest
+import tensorflow_federated as tff
 
 from tff_het.simulation import runtime
 
@@ -14,6 +15,17 @@ def worker() -> Iterator[runtime.WorkerContext]:
     """Executes computations from the first test that asks for it to the end of the session."""
     with runtime.worker(clients_in_parallel=2) as context:
         yield context
+
+
+@pytest.fixture(scope="module", params=list(runtime.RUNTIMES))
+def each_runtime(request) -> Iterator[str]:
+    """Executes a module's computations on one runtime after the other; yields its name."""
+    if request.param == "worker":  # There already, and slow to start.
+        with tff.framework.get_context_stack().install(request.getfixturevalue("worker")):
+            yield request.param
+    else:
+        with runtime.use(request.param, clients_in_parallel=2):
+            yield request.param
 
 
 @pytest.fixture(scope="session")

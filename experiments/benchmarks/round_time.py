@@ -38,7 +38,7 @@ from tff_het.simulation import feeding, loop, records, runtime
 
 _WORKLOADS = flags.DEFINE_list("workloads", ["W1", "W2", "W3"], "Which of W1, W2, W3.")
 _BLOCKS = flags.DEFINE_integer("blocks", 7, "Blocks timed of each, after one to warm up.")
-_RUNTIME = flags.DEFINE_enum("runtime", "worker", list(runtime.RUNTIMES), "What executes ours.")
+_RUNTIME = flags.DEFINE_enum("runtime", "in_process", list(runtime.RUNTIMES), "What executes ours.")
 _JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
 _CLIENTS = 10

@@ -18,9 +18,9 @@ SEED = flags.DEFINE_integer(
 )
 RUNTIME = flags.DEFINE_enum(
     "runtime",
-    "worker",
+    "in_process",
     list(runtime.RUNTIMES),
-    "What executes the rounds; in_process is a preview.",
+    "What executes the rounds: this process, or TFF's own worker, the reference.",
 )
 CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
     "clients_in_parallel",

@@ -75,8 +75,8 @@ def test_category_that_training_rows_lack_is_refused(write):
         datasets.load("adult", write(test=TEST.replace("Peru", "Atlantis")))
 
 
-def test_real_files(real_data_dir):
-    data = datasets.load("adult", real_data_dir)
+def test_real_files(data_dir):
+    data = datasets.load("adult", data_dir)
     assert data.train["x"].shape == (30_940, 93) and data.test["x"].shape == (15_507, 93)
     np.testing.assert_allclose(data.train["x"][:, :5].mean(axis=0), 0, atol=1e-4)
     np.testing.assert_allclose(data.train["x"][:, :5].std(axis=0), 1, atol=1e-3)

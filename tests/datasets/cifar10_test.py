@@ -75,8 +75,8 @@ def test_missing_file_and_other_names_are_refused(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_real_files(real_data_dir, tmp_path):
-    root = real_data_dir
+def test_real_files(data_dir, tmp_path):
+    root = data_dir
     if not (root / "cifar10" / "cifar-10-batches-bin").is_dir():
         script = root / "cifar10" / "make_cifar10_bin.py"
         if not script.is_file():

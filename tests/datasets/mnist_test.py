@@ -107,8 +107,8 @@ def test_missing_file_says_what_the_folder_holds(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
-def test_real_files(real_data_dir, name):
-    data = datasets.load(name, real_data_dir)
+def test_real_files(data_dir, name):
+    data = datasets.load(name, data_dir)
     assert data.train["x"].shape == (60_000, 28, 28, 1)
     assert data.test["x"].shape == (10_000, 28, 28, 1)
     counts = np.bincount(data.train["y"])

@@ -66,8 +66,8 @@ def test_missing_array_is_named(tmp_path):
         datasets.load("omniglot", save(tmp_path, **arrays))
 
 
-def test_real_file(real_data_dir):
-    data = datasets.load("omniglot", real_data_dir)
+def test_real_file(data_dir):
+    data = datasets.load("omniglot", data_dir)
     assert data.num_classes == 242 and len(data.train["y"]) == 3872
     check_split(data, num_writers=160)
     assert np.bincount(data.test["y"]).tolist() == [4] * 242

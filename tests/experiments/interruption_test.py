@@ -11,12 +11,13 @@ import time
 import numpy as np
 import pytest
 
+from tff_het.simulation import runtime
+
 pytestmark = pytest.mark.slow
 
 METHODS = ["hdafl"]
 ROUNDS = 100
 RUN = ("--method=hdafl", "--clients_per_round=3", "--eval_every=2", "--local_steps=8")
-LONG = (*RUN, f"--rounds={ROUNDS}")
 
 # By (class, function, which call in the process, before or after it). Each starts where the one
 # before was killed, and gets further by a round or more.
@@ -42,10 +43,16 @@ KILLS = [
 ]
 
 
+@pytest.fixture(scope="module", params=list(runtime.RUNTIMES))
+def long(request) -> tuple[str, ...]:
+    """The flags of the long run, on each runtime."""
+    return (*RUN, f"--rounds={ROUNDS}", f"--runtime={request.param}")
+
+
 @pytest.fixture(scope="module")
-def reference(programs, tmp_path_factory, tools) -> dict[str, bytes]:
+def reference(programs, tmp_path_factory, tools, long) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("reference")
-    programs.run(*LONG, f"--output_dir={folder}")
+    programs.run(*long, f"--output_dir={folder}")
     return tools.results(folder, METHODS)
 
 
@@ -70,8 +77,8 @@ def assert_prefix(folder: pathlib.Path, reference: dict[str, bytes]) -> None:
     [[], ["--client_store=disk", "--checkpoint_every=3", "--keep_checkpoints=1"]],
     ids=["memory", "disk-every-3"],
 )
-def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, options):
-    command = (*LONG, *options, f"--output_dir={tmp_path}")
+def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, long, options):
+    command = (*long, *options, f"--output_dir={tmp_path}")
     begun = []
     for kill in KILLS:
         program = programs.start(*command, kill=kill)
@@ -89,8 +96,8 @@ def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, opt
     [(["--keep_checkpoints=3"], 0), (["--client_store=disk", "--checkpoint_every=2"], 1)],
     ids=["memory", "disk-every-2"],
 )
-def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, options, seed):
-    command = (*LONG, *options, f"--output_dir={tmp_path}")
+def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long, options, seed):
+    command = (*long, *options, f"--output_dir={tmp_path}")
     rng = np.random.default_rng(seed)
     reached = []
     for _ in range(10):
@@ -110,9 +117,9 @@ def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, opti
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_finishes_the_round_and_the_command_goes_on(
-    programs, reference, tools, tmp_path, number
+    programs, reference, tools, tmp_path, long, number
 ):
-    command = (*LONG, "--checkpoint_every=20", f"--output_dir={tmp_path}")
+    command = (*long, "--checkpoint_every=20", f"--output_dir={tmp_path}")
     program = programs.start(*command, round_seconds=0.2)
     tools.wait_for(lambda: len(rounds_in(tmp_path, "times.csv")) >= 3)
     os.kill(program.pid, number)

@@ -1,6 +1,7 @@
 """The training program on handwritten digits: what it leaves, and that a seed decides all of it."""
 
 import csv
+import functools
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from tff_het.simulation import runtime
 from tff_het.simulation.checkpoints import Checkpoints
 from tff_het.simulation.cohorts import uniform
 
@@ -22,16 +24,31 @@ RUN = (f"--clients_per_round={COHORT}", "--eval_every=2", f"--rounds={ROUNDS}")
 
 
 @pytest.fixture(scope="session")
-def two_runs(programs, tmp_path_factory):
-    """The same command twice, with one and with two clients at a time."""
-    folders = [tmp_path_factory.mktemp("run") for _ in range(2)]
-    started = [
-        programs.start(*RUN, f"--output_dir={folder}", f"--clients_in_parallel={n}")
-        for n, folder in enumerate(folders, start=1)
-    ]
-    for program in started:
-        assert program.wait() == 0, program.stderr
-    return folders, started
+def two_runs_on(programs, tmp_path_factory):
+    """The same command twice, with one and with two clients at a time, on a runtime."""
+
+    @functools.cache
+    def run(runtime_name: str):
+        folders = [tmp_path_factory.mktemp("run") for _ in range(2)]
+        started = [
+            programs.start(
+                *RUN,
+                f"--output_dir={folder}",
+                f"--runtime={runtime_name}",
+                f"--clients_in_parallel={n}",
+            )
+            for n, folder in enumerate(folders, start=1)
+        ]
+        for program in started:
+            assert program.wait() == 0, program.stderr
+        return folders, started
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def two_runs(two_runs_on):
+    return two_runs_on("in_process")
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +64,9 @@ def rows(path: pathlib.Path) -> list[dict[str, str]]:
 # --- The same seed ----------------------------------------------------------------------------
 
 
-def test_same_seed_gives_the_same_bytes(two_runs, tools):
-    (one, two), _ = two_runs
+@pytest.mark.parametrize("runtime_name", list(runtime.RUNTIMES))
+def test_same_seed_gives_the_same_bytes(two_runs_on, tools, runtime_name):
+    (one, two), _ = two_runs_on(runtime_name)
     assert tools.results(one, METHODS) == tools.results(two, METHODS)
     for name in ("comparison.csv", "comparison.md", "figures/accuracy_over_rounds.png"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
@@ -280,12 +298,14 @@ def test_divergence_is_one_line_with_advice(programs, tmp_path):
 
 
 @pytest.mark.slow
-def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, folder, tools):
+@pytest.mark.parametrize("runtime_name", list(runtime.RUNTIMES))
+def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, two_runs_on, tools, runtime_name):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     shared = set(os.listdir("/dev/shm"))
     command = (
-        f"{sys.executable} -m experiments.train {' '.join(RUN)} --output_dir={tmp_path / 'run'}"
+        f"{sys.executable} -m experiments.train {' '.join(RUN)} --output_dir={tmp_path / 'run'} "
+        f"--runtime={runtime_name}"
     )
     result = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} | cat"],
@@ -301,6 +321,7 @@ def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, folder, tools):
     assert tools.processes_with(str(temporary)) == []
     assert list(temporary.iterdir()) == []
     assert set(os.listdir("/dev/shm")) <= shared
+    (folder, _), _ = two_runs_on(runtime_name)
     assert tools.results(tmp_path / "run", METHODS) == tools.results(folder, METHODS)
 
 

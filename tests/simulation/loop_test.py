@@ -16,7 +16,7 @@ from tff_het.simulation import cohorts, loop
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.loop import DivergedError, Settings
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("each_runtime")
 
 NUM_CLIENTS, SEED = 5, 3
 UNIFORM = cohorts.uniform(NUM_CLIENTS, 2, SEED)
@@ -49,7 +49,7 @@ def train(make_process, population):
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory, make_process, population):
+def reference(each_runtime, tmp_path_factory, make_process, population):
     """The files of a run of 8 rounds that nothing interrupted."""
     folder = tmp_path_factory.mktemp("reference")
     settings = Settings(rounds=8, seed=SEED, eval_every=2)
@@ -69,11 +69,11 @@ def rows(folder, name="metrics.csv") -> list[dict[str, str]]:
 
 
 def events(folder) -> dict[str, dict[int, float]]:
-    accumulator = EventAccumulator(str(folder / "tensorboard"), {"tensors": 0})
-    accumulator.Reload()
+    """Returns {name: {round: value}}."""
+    found = EventAccumulator(str(folder / "tensorboard")).Reload()
     return {
-        tag: {e.step: float(tf.make_ndarray(e.tensor_proto)) for e in accumulator.Tensors(tag)}
-        for tag in accumulator.Tags()["tensors"]
+        name: {event.step: event.value for event in found.Scalars(name)}
+        for name in found.Tags()["scalars"]
     }
 
 

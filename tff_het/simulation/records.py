@@ -10,11 +10,13 @@ import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from tff_het.simulation.checkpoints import Checkpoints
 
@@ -96,7 +98,8 @@ class Records:
             )
         # Events cannot be taken back, so they are written anew as well.
         shutil.rmtree(folder / "tensorboard", ignore_errors=True)
-        self._events = tf.summary.create_file_writer(str(folder / "tensorboard"))
+        # TensorBoard's own writer: TensorFlow's operations take as long as a small model's round.
+        self._events = EventFileWriter(str(folder / "tensorboard"))
         for row in self._metrics.rows():
             self._write_events({k: float(v) for k, v in row.items() if v != ""})
 
@@ -122,10 +125,18 @@ class Records:
         self._events.close()
 
     def _write_events(self, row: Row) -> None:
-        with self._events.as_default(step=int(row["round"])):
-            for name, value in row.items():
-                if name != "round" and value is not None:
-                    tf.summary.scalar(name, value)
+        values = [
+            summary_pb2.Summary.Value(tag=name, simple_value=value)
+            for name, value in row.items()
+            if name != "round" and value is not None
+        ]
+        self._events.add_event(
+            event_pb2.Event(
+                wall_time=time.time(),
+                step=int(row["round"]),
+                summary=summary_pb2.Summary(value=values),
+            )
+        )
 
 
 CLIENT_COLUMNS = (
