@@ -41,7 +41,7 @@ _BLOCKS = flags.DEFINE_integer("blocks", 7, "Blocks timed of each, after one to 
 _RUNTIME = flags.DEFINE_enum("runtime", "in_process", list(runtime.RUNTIMES), "What executes ours.")
 _JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
-_CLIENTS = 10
+CLIENTS = 10
 _LEARNING_RATE = 0.05
 _ROUNDS_A_BLOCK = 5  # Of ours, so that what a save does beside the next round is timed as well.
 
@@ -103,7 +103,7 @@ def measure(workload: Workload, runtime_name: str, blocks: int) -> dict[str, flo
     Raises:
       AssertionError: If ours and TFF's weights differ after two steps.
     """
-    examples = [_examples(workload, client) for client in range(_CLIENTS)]
+    examples = [examples_of(workload, client) for client in range(CLIENTS)]
     with contextlib.ExitStack() as stack:
         worker = stack.enter_context(runtime.use("worker"))
         if runtime_name != "worker":
@@ -129,7 +129,7 @@ def measure(workload: Workload, runtime_name: str, blocks: int) -> dict[str, flo
             began = time.perf_counter()
 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        _train(workload, examples, folder, (blocks + 1) * _ROUNDS_A_BLOCK, after_round)
+        train(workload, examples, folder, (blocks + 1) * _ROUNDS_A_BLOCK, after_round)
     medians = {name: statistics.median(values[1:]) for name, values in seconds.items()}
     best = min(value for name, value in medians.items() if name != "ours")
     return {**medians, "speedup": best / medians["ours"]}
@@ -144,7 +144,7 @@ def table(figures: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def _examples(workload: Workload, client: int) -> collections.OrderedDict:
+def examples_of(workload: Workload, client: int) -> collections.OrderedDict:
     generator = np.random.default_rng(client)
     size = (workload.examples, *workload.shape)
     x: np.ndarray
@@ -167,7 +167,7 @@ def _process(workload: Workload, *, seed: int = 0, **training: Any):
     return methods.build("fed_avg", _architecture(workload), settings, seed=seed)
 
 
-def _train(workload: Workload, examples, folder: Path, rounds: int, on_round) -> None:
+def train(workload: Workload, examples, folder: Path, rounds: int, on_round) -> None:
     """Ours: the loop of `experiments.train`, with a checkpoint after every round."""
     population = Population(
         Client(str(i), train=e, validation=_first(e, 0), test=_first(e, 10))
@@ -176,7 +176,7 @@ def _train(workload: Workload, examples, folder: Path, rounds: int, on_round) ->
     result = loop.train(
         _process(workload, epochs=workload.epochs),
         population,
-        lambda round_num: range(_CLIENTS),
+        lambda round_num: range(CLIENTS),
         loop.Settings(rounds=rounds, seed=0, eval_every=rounds),
         folder=folder,
         on_round=on_round,

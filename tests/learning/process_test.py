@@ -15,7 +15,7 @@ from tff_het.learning.client_work import (
     Mean,
     local_sgd,
 )
-from tff_het.learning.process import compose
+from tff_het.learning.composer import compose
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.types import type_of
 from tff_het.models import keras_model

@@ -13,7 +13,8 @@ With a server optimizer other than SGD at rate 1 this is FedOpt (Reddi et al. 20
 """
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
-from tff_het.learning.process import AggregationFactory, FederatedProcess, compose
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 

@@ -15,7 +15,8 @@ weights whenever fewer take part. As §4 says, the mean is over those selected.
 """
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
-from tff_het.learning.process import AggregationFactory, FederatedProcess, compose, shared_start
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.process import FederatedProcess, shared_start
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 from tff_het.models.keras_model import Local

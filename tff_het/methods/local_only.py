@@ -5,7 +5,8 @@ rest. All clients start from the same weights, as they would in federated averag
 """
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
-from tff_het.learning.process import FederatedProcess, compose, shared_start
+from tff_het.learning.composer import compose
+from tff_het.learning.process import FederatedProcess, shared_start
 from tff_het.models.architectures import Architecture
 
 

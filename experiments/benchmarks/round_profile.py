@@ -1,0 +1,122 @@
+"""Where a round's time goes, in per cent, on the workloads of `round_time`.
+
+  python -m experiments.benchmarks.round_profile
+
+The whole training loop with a checkpoint a round, in this process. The parts are those of the
+thread that runs the loop: it waits while clients train, and saving goes on beside the next round.
+"""
+
+import collections
+import contextlib
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from experiments.benchmarks import round_time
+from experiments.flags import command_line
+from tff_het.simulation import loop, runtime
+from tff_het.simulation.in_process import _private, context
+
+_ROUNDS = flags.DEFINE_integer("rounds", 40, "Rounds profiled, after five to warm up.")
+
+_WARM_UP = 5
+_PARTS = {
+    "clients": "clients at work (TensorFlow, on their threads)",
+    "server": "aggregation and server step (TensorFlow)",
+    "in": "arguments in: checks, tensors",
+    "out": "results out: arrays, containers",
+    "call": "the rest of the call: finding the plan, the interpreter, TFF",
+    "loop": "the loop: cohort, seeds, states, tables, waiting for the last save",
+    "saving": "(beside the next round: saving)",
+}
+
+
+def main(argv: Sequence[str]) -> None:
+    """Profiles the workloads and prints a table."""
+    del argv
+    shares = {name: profile(workload) for name, workload in round_time.WORKLOADS.items()}
+    print("| | " + " | ".join(shares) + " |\n|---" + "|---" * len(shares) + "|")
+    print("| ms a round | " + " | ".join(f"{s['round'] * 1e3:.0f}" for s in shares.values()) + " |")
+    for part, label in _PARTS.items():
+        values = [f"{100 * s[part] / s['round']:.1f} %" for s in shares.values()]
+        print(f"| {label} | " + " | ".join(values) + " |")
+
+
+def profile(workload: round_time.Workload) -> dict[str, float]:
+    """Returns seconds of each part, and of a whole round: medians over rounds."""
+    found: dict[str, list[float]] = collections.defaultdict(list)
+    spent: collections.defaultdict[str, float] = collections.defaultdict(float)
+    began = time.perf_counter()
+
+    def after_round(row: Any, seconds: float) -> None:
+        nonlocal began
+        del row, seconds
+        now = time.perf_counter()
+        inside = spent["clients"] + spent["server"] + spent["in"] + spent["out"]
+        parts = {**{part: spent[part] for part in _PARTS}, "round": now - began}
+        parts["call"] = spent["call"] - inside
+        parts["loop"] = parts["round"] - spent["call"]
+        for part, value in parts.items():
+            found[part].append(value)
+        spent.clear()
+        began = time.perf_counter()
+
+    examples = [round_time.examples_of(workload, client) for client in range(round_time.CLIENTS)]
+    with (
+        runtime.use("in_process"),
+        _timed(spent),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        rounds = _WARM_UP + _ROUNDS.value
+        round_time.train(workload, examples, Path(folder), rounds, after_round)
+    return {part: statistics.median(values[_WARM_UP:]) for part, values in found.items()}
+
+
+@contextlib.contextmanager
+def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
+    """Inside, `spent` adds up the seconds of what a round consists of."""
+
+    def timed(part: str, function: Callable[..., Any], only: Callable[..., bool] | None = None):
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if only is not None and not only(*args):
+                return function(*args, **kwargs)
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[part] += time.perf_counter() - start
+
+        return call
+
+    def by_the_server(*_: Any) -> bool:
+        return not threading.current_thread().name.startswith("client")
+
+    plan_of = context.InProcessContext._plan_of
+
+    def timed_plan(self: Any, comp: Any) -> Any:
+        plan = plan_of(self, comp)
+        ingest = plan.ingest and timed("in", plan.ingest)
+        return plan._replace(ingest=ingest, emit=timed("out", plan.emit))
+
+    patches: list[tuple[Any, str, Any]] = [
+        (context.InProcessContext, "_plan_of", timed_plan),
+        (context._Run, "map_clients", timed("clients", context._Run.map_clients)),
+        (_private, "call", timed("server", _private.call, by_the_server)),
+        (loop, "run_round", timed("call", loop.run_round)),
+        (loop, "_save", timed("saving", loop._save)),
+    ]
+    with contextlib.ExitStack() as stack:
+        for holder, name, replacement in patches:
+            stack.callback(setattr, holder, name, getattr(holder, name))
+            setattr(holder, name, replacement)
+        yield
+
+
+if __name__ == "__main__":
+    command_line.run(main)
