@@ -1,5 +1,6 @@
 """Examples reach the worker as files in memory, with the same result as arguments."""
 
+import contextlib
 import os
 import resource
 
@@ -8,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tff_het import seeding
-from tff_het.simulation import feeding
+from tff_het.simulation import feeding, runtime
 
 
 def open_files() -> int:
@@ -108,3 +109,48 @@ def test_cohort_larger_than_the_limit_of_open_files(worker, make_process, make_p
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert output.metrics["train"]["num_examples"] == 300 * 12
+
+
+def test_prepared_examples_give_the_same_bits(each_runtime, make_process, make_population):
+    process, population = make_process("hdafl"), make_population(3)
+    state = process.initialize()
+    prepared = feeding.Prepared(process, population)
+    clients = cohort(process, population, state, [0, 1, 2])
+    others = [client._replace(examples=prepared[client.client]) for client in clients]
+    assert_same(
+        feeding.run_round(process, state, clients), feeding.run_round(process, state, others)
+    )
+
+
+def test_prepared_examples_stay_up_to_a_bound(make_process, make_population, monkeypatch):
+    population = make_population(3)
+    with runtime.use("in_process", clients_in_parallel=1):
+        prepared = feeding.Prepared(make_process("hdafl"), population)
+        first = prepared[0]
+        assert isinstance(first["x"], tf.Tensor) and prepared[0] is first
+        size = sum(column.nbytes for column in population[0].train.values())
+        monkeypatch.setattr(feeding, "_KEPT_BYTES", 2.5 * size)
+        prepared[1], prepared[0], prepared[2]
+        assert prepared[0] is first  # Used more recently than client 1.
+        assert list(prepared._tensors) == [2, 0]
+
+
+@pytest.mark.parametrize("name", list(runtime.RUNTIMES))
+def test_other_columns_are_refused_alike(worker, make_process, make_population, name):
+    process, population = make_process("hdafl"), make_population(1)
+    with contextlib.ExitStack() as stack:
+        if name != "worker":
+            stack.enter_context(runtime.use(name, clients_in_parallel=1))
+        state = process.initialize()
+        (client,) = cohort(process, population, state, [0])
+        for change, message in (
+            ({"x": client.examples["x"].astype(np.float64)}, "'x' should be float32 .*float64"),
+            ({"x": client.examples["x"][:, :2]}, "'x' should be float32 .*2"),
+            ({"y": client.examples["y"][:3]}, "'y' has 3 examples, others have 12"),
+        ):
+            wrong = client._replace(examples={**client.examples, **change})
+            with pytest.raises(ValueError, match=message):
+                feeding.run_round(process, state, [wrong])
+        without = client._replace(examples={"x": client.examples["x"]})
+        with pytest.raises(ValueError, match=r"'y' should be .* only \['x'\]"):
+            feeding.run_round(process, state, [without])
