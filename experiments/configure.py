@@ -14,6 +14,8 @@ from experiments.flags import method as method_flags
 from experiments.flags import run as run_flags
 from tff_het import datasets, methods, partitions
 from tff_het.clients import Population
+from tff_het.evaluation import communication
+from tff_het.learning import batching
 from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -37,9 +39,11 @@ NOT_OF_THE_RUN = (
 _PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "shards_per_client": ("shards", "shards_per_client", int),
     "dirichlet_alpha": ("dirichlet", "alpha", float),
+    "dirichlet_min_examples": ("dirichlet", "min_examples", int),
     "client_classes": ("disjoint_classes", "classes", lambda text: _classes(text)),
     "group_column": ("groups", "column", str),
     "max_groups": ("groups", "max_groups", int),
+    "shared_classes": ("groups", "shared_classes", int),
 }
 
 
@@ -62,6 +66,38 @@ class Setup:
         return None if covered else self.dataset.test
 
 
+@dataclasses.dataclass(frozen=True)
+class Course:
+    """Who trains under one method, and what travels.
+
+    Attributes:
+      population: The clients, and possibly others behind them that only train.
+      schedule: Who trains in a round.
+      ledger: What one of them sends and receives in a round.
+      data_bytes: What of examples is sent to one place before the first round.
+    """
+
+    population: Population
+    schedule: cohorts.Schedule
+    ledger: communication.Ledger
+    data_bytes: int = 0
+
+    def steps(self, round_num: int, training: LocalTraining) -> int:
+        """Returns how many steps all that train in a round take together."""
+        return sum(
+            int(
+                batching.num_steps(
+                    int(self.population.num_train_examples[client]),
+                    training.batch_size,
+                    epochs=training.epochs,
+                    steps=training.steps,
+                    at_most_one_pass=training.at_most_one_pass,
+                )
+            )
+            for client in self.schedule(round_num)
+        )
+
+
 def fill_in_defaults() -> None:
     """Gives the flags that depend on the data set their values."""
     chosen = DEFAULTS[data_flags.DATASET.value]
@@ -70,9 +106,10 @@ def fill_in_defaults() -> None:
         if flags.FLAGS.local_epochs is not None:
             raise ValueError("Give either --local_epochs or --local_steps, not both.")
         flat.pop("local_epochs")
-    # A partition of another kind does not share the data set's number of clients.
+    # A partition of another kind shares neither the data set's number of clients nor its groups.
     if flags.FLAGS.partition not in (None, chosen.partition):
         flat["num_clients"] = chosen.num_clients or Defaults.num_clients
+        flat["group_column"] = None
     for name, value in flat.items():
         if flags.FLAGS[name].value is None:
             flags.FLAGS[name].value = value
@@ -149,6 +186,18 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         )
         for method in names
     }
+
+
+def course(made: Setup, method: str, process: FederatedProcess) -> Course:
+    """Returns who trains under a method."""
+    if not methods.trains_on_pooled_examples(method):
+        return Course(made.population, made.schedule, communication.ledger(process))
+    return Course(
+        made.population.with_pooled(),
+        cohorts.always(len(made.population)),
+        communication.staying_put(process),
+        data_bytes=communication.compressed_bytes(made.population),
+    )
 
 
 def config(made: Setup, method: str) -> dict[str, Any]:

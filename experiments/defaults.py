@@ -9,6 +9,7 @@ class Defaults:
 
     partition: str = "disjoint_classes"
     num_clients: int | None = 5
+    group_column: str | None = None
     model: str = "small_cnn"
     rounds: int = 15
     local_epochs: int = 1
@@ -25,5 +26,13 @@ DEFAULTS: dict[str, Defaults] = {
     "adult": Defaults(partition="iid", model="mlp", num_clients=10),
     "femnist": Defaults(partition="groups", num_clients=100, model="femnist_cnn", rounds=400),
     "omniglot": Defaults(partition="groups", num_clients=None, rounds=50, batch_size=10),
+    "traffic": Defaults(
+        partition="groups",
+        num_clients=None,
+        group_column="network",
+        model="traffic_cnn",
+        rounds=20,
+        client_learning_rate=0.1,
+    ),
     "npz": Defaults(partition="iid", model="mlp", num_clients=10),
 }

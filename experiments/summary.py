@@ -6,17 +6,17 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments.configure import Setup
-from tff_het.evaluation import communication, statistics
+from experiments.configure import Course, Setup
+from tff_het.evaluation import statistics
 from tff_het.simulation import loop
 
 
-def of_run(
-    method: str, made: Setup, result: loop.Result, ledger: communication.Ledger
-) -> dict[str, Any]:
+def of_run(method: str, made: Setup, result: loop.Result, course: Course) -> dict[str, Any]:
     """Returns what `summary.json` holds; the same run gives the same bytes."""
     assert result.evaluation is not None
-    cohorts = [len(made.schedule(round_num)) for round_num in range(result.rounds)]
+    ledger = course.ledger
+    cohorts = [len(course.schedule(round_num)) for round_num in range(result.rounds)]
+    steps = sum(course.steps(round_num, made.training) for round_num in range(result.rounds))
     values: dict[str, Any] = {
         "method": method,
         "dataset": made.dataset.name,
@@ -26,6 +26,8 @@ def of_run(
         "rounds": result.rounds,
         "num_clients": len(made.population),
         "client_rounds": sum(cohorts),
+        "steps_total": steps,
+        "steps_per_client_round": steps / sum(cohorts),
     }
     for split, local in result.evaluation.local.items():
         accuracy = statistics.distribution(local.accuracy, local.num_examples)
@@ -40,7 +42,7 @@ def of_run(
     values |= {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,
-        "bytes_up_total": ledger.bytes_up * sum(cohorts),
+        "bytes_up_total": course.data_bytes + ledger.bytes_up * sum(cohorts),
         "bytes_down_total": ledger.bytes_down * sum(cohorts),
         "bytes_up_total_metrics": ledger.metrics_bytes_up * sum(cohorts),
         "data_source": made.dataset.source,

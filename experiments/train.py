@@ -19,8 +19,8 @@ from typing import Any
 from tqdm import tqdm
 
 from experiments import comparison, configure, summary
-from experiments.flags import command_line, data, method, run
-from tff_het.evaluation import communication
+from experiments.flags import command_line, data, method, scoped
+from experiments.flags import run as run_flags
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, runtime
 
@@ -28,7 +28,7 @@ from tff_het.simulation import checkpoints, loop, records, runtime
 def main(argv: Sequence[str]) -> None:
     """Trains all methods, one after another, and compares them."""
     del argv
-    folder = Path(run.OUTPUT_DIR.value)
+    folder = Path(run_flags.OUTPUT_DIR.value)
     with command_line.errors_in_one_line():
         configure.fill_in_defaults()
         made = configure.setup()
@@ -41,27 +41,64 @@ def main(argv: Sequence[str]) -> None:
         for name, rounds in done.items():
             loop.check_length(folder / name, rounds, made.settings)
         comparison.describe(made, folder)
-        parallel = run.CLIENTS_IN_PARALLEL.value
-        with runtime.use(run.RUNTIME.value, clients_in_parallel=parallel):
+        parallel = run_flags.CLIENTS_IN_PARALLEL.value
+        with runtime.use(run_flags.RUNTIME.value, clients_in_parallel=parallel):
             for name, process in processes.items():
                 train_method(name, process, made, folder / name, done[name])
     print(comparison.write(made, folder, list(processes)))
     print(f"Results: {folder}; pictures: {folder / 'figures'}")
 
 
+def run(values: Mapping[str, str], folder: Path) -> None:
+    """Trains one method as a part of another program, in the runtime that is installed.
+
+    Args:
+      values: Flags of this program by name, `method` with one method; all others have their
+        defaults, whatever was given to the program that calls.
+      folder: The method's folder; an unfinished run of the same flags is continued.
+
+    Raises:
+      ValueError: If the flags do not exist, contradict each other or do not fit the data.
+      FileNotFoundError: If data are missing.
+      CheckpointError: If the folder has a run of other flags.
+      DivergedError: If a loss is not finite any more.
+    """
+    with scoped.only(values, groups=(data, method, run_flags)):
+        configure.fill_in_defaults()
+        made = configure.setup()
+        processes = configure.processes(made)
+        if len(processes) != 1:
+            raise ValueError(f"Expected one method, found {', '.join(processes)}.")
+        ((name, process),) = processes.items()
+        done = checkpoints.rounds_done(folder, configure.config(made, name))
+        loop.check_length(folder, done, made.settings)
+        train_method(name, process, made, folder, done, show=False)
+
+
 def train_method(
-    name: str, process: FederatedProcess, made: configure.Setup, folder: Path, done: int
+    name: str,
+    process: FederatedProcess,
+    made: configure.Setup,
+    folder: Path,
+    done: int,
+    *,
+    show: bool = True,
 ) -> None:
     """Trains one method, or goes on with it after `done` rounds, and writes its summary."""
     folder.mkdir(parents=True, exist_ok=True)
     records.write_atomically(folder / "flags.txt", configure.flagfile(name))
     total = made.settings.rounds
-    with tqdm(total=total, initial=done, desc=name, unit="round", dynamic_ncols=True) as bar:
+    course = configure.course(made, name, process)
+    with tqdm(
+        total=total, initial=done, desc=name, unit="round", dynamic_ncols=True, disable=not show
+    ) as bar:
         result = loop.train(
             process,
-            made.population,
-            made.schedule,
+            course.population,
+            course.schedule,
             made.settings,
+            evaluated=made.population,
+            ledger=course.ledger,
             test_examples=made.common_test,
             folder=folder,
             config=configure.config(made, name),
@@ -69,8 +106,7 @@ def train_method(
         )
     result.client_states.close()
     if result.rounds == total:
-        ledger = communication.ledger(process)
-        records.write_json(folder / "summary.json", summary.of_run(name, made, result, ledger))
+        records.write_json(folder / "summary.json", summary.of_run(name, made, result, course))
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "
@@ -94,4 +130,4 @@ def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, groups=(data, method, run))
+    command_line.run(main, groups=(data, method, run_flags))

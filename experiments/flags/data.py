@@ -26,6 +26,12 @@ SHARDS_PER_CLIENT = flags.DEFINE_integer(
 DIRICHLET_ALPHA = flags.DEFINE_float(
     "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet)."
 )
+DIRICHLET_MIN_EXAMPLES = flags.DEFINE_integer(
+    "dirichlet_min_examples",
+    None,
+    "Training examples that each client gets at least (partition dirichlet).",
+    lower_bound=1,
+)
 CLIENT_CLASSES = flags.DEFINE_string(
     "client_classes",
     None,
@@ -36,6 +42,12 @@ GROUP_COLUMN = flags.DEFINE_string(
 )
 MAX_GROUPS = flags.DEFINE_integer(
     "max_groups", None, "Use this many of the natural owners (partition groups)."
+)
+SHARED_CLASSES = flags.DEFINE_integer(
+    "shared_classes",
+    None,
+    "So many classes stay with all clients, each other one with a single client: for classes that "
+    "are disjoint but for a few (partition groups). Default: all stay.",
 )
 VALIDATION_FRACTION = flags.DEFINE_float(
     "validation_fraction",

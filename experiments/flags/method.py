@@ -6,7 +6,10 @@ from tff_het import methods
 from tff_het.models import architectures
 
 METHOD = flags.DEFINE_list(
-    "method", ["hdafl", "fed_avg"], f"Methods to compare, of: {', '.join(methods.names())}."
+    "method",
+    ["hdafl", "fed_avg"],
+    f"Methods to compare, of: {', '.join(methods.names())}. A round of centralized is one local "
+    "training (local_epochs or local_steps) on the pooled examples of all clients.",
 )
 MODEL = flags.DEFINE_enum(
     "model",

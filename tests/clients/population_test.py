@@ -179,3 +179,18 @@ def test_is_a_sequence():
     assert population[0] in population and [client.id for client in population] == list("abc")
     with pytest.raises(IndexError):
         population[3]
+
+
+def test_pooled_client_holds_everybodys_training_examples_and_nothing_else():
+    population = Population.from_partition(DATA, PARTITION, validation_fraction=0.2)
+    larger = population.with_pooled("all")
+    assert larger.ids == (*population.ids, "all")
+    assert all(one is other for one, other in zip(larger, population, strict=False))
+    pooled = larger[-1]
+    assert ids_of(pooled.train) == [i for client in population for i in ids_of(client.train)]
+    np.testing.assert_array_equal(pooled.train["y"], np.array(ids_of(pooled.train)) % 5)
+    assert ids_of(pooled.validation) == ids_of(pooled.test) == []
+    with pytest.raises(ValueError, match="read-only"):
+        pooled.train["x"][0] = 1
+    with pytest.raises(ValueError, match=r"unique.*'all'"):
+        larger.with_pooled("all")

@@ -39,7 +39,7 @@ def test_takes_class_names(tmp_path):
     [
         ({"y_train": np.zeros(30)}, ("y_train", "float64")),
         ({"y_test": np.zeros(0, int)}, ("y_test", "[0]")),
-        ({"x_train": np.zeros((30, 4), np.int64)}, ("uint8 or float32", "int64")),
+        ({"x_train": np.zeros((30, 4), np.int64)}, ("uint8, int16 or float32", "int64")),
         ({"x_train": np.full((30, 4), np.nan)}, ("'x'", "row 0")),
         ({"x_train": np.zeros((29, 4))}, ("29", "30")),
         ({"x_test": np.zeros((12, 5))}, ("[4]", "[5]")),

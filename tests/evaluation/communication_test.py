@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
 from tff_het.evaluation.communication import UnknownSizeError, ledger, num_bytes, transfers
 from tff_het.learning.client_work import LocalTraining
@@ -295,3 +296,55 @@ def test_totals_over_rounds():
     assert one.total([]) == communication.Traffic(0, 0)
     with pytest.raises(ValueError, match="must not be negative, found -1"):
         one.total([1, -1])
+
+
+def make_population(sizes, values) -> Population:
+    def examples(n):
+        return {
+            "x": values(n * FEATURES).reshape(n, FEATURES).astype(np.float32),
+            "y": np.zeros(n, np.int32),
+        }
+
+    return Population(
+        Client(f"c{k}", examples(n), examples(0), examples(n)) for k, n in enumerate(sizes)
+    )
+
+
+def test_training_examples_are_sent_compressed_by_each_client(tmp_path):
+    noise = np.random.default_rng(0).normal
+    population = make_population([40, 1000], lambda n: noise(size=n))
+    expected = 0
+    for client in population:
+        path = tmp_path / f"{client.id}.npz"
+        np.savez_compressed(path, **client.train)
+        expected += path.stat().st_size
+    assert communication.compressed_bytes(population) == expected
+    # Noise is hardly compressed, what repeats is; test examples do not count.
+    raw = 4 * FEATURES * 1040
+    assert 0.8 * raw < expected < 1.2 * raw
+    repeated = make_population([40, 1000], np.zeros)
+    assert communication.compressed_bytes(repeated) < 0.1 * raw
+
+
+def test_communication_gain():
+    one = communication.Ledger(9, 5, bytes_up=10, bytes_down=6, metrics_bytes_up=2)
+    # Two clients, four rounds, both ways.
+    assert communication.communication_gain(1280, one.total([2] * 4)) == 10.0
+    nothing = communication.Traffic(0, 0)
+    with pytest.raises(ValueError, match="found 1280 of data and 0 sent"):
+        communication.communication_gain(1280, nothing)
+    with pytest.raises(ValueError, match="found 0 of data"):
+        communication.communication_gain(0, one.total([1]))
+
+
+def test_gains_differ_by_the_private_share():
+    """Table 5 of Yang et al. (2020): the gains' ratio is the share of the model that is sent."""
+    # Metrics and the weight left out, which the paper does not count.
+    sent = [communication.Traffic(4 * n, 4 * n) for n in (BODY + HEAD, BODY)]
+    fed_avg, hdafl = (communication.communication_gain(10_000, one) for one in sent)
+    assert fed_avg / hdafl == pytest.approx(BODY / (BODY + HEAD))
+
+
+def test_a_client_where_the_server_is_sends_nothing():
+    result = communication.staying_put(build("centralized"))
+    assert result == communication.Ledger(BODY + HEAD, 0, 0, 0, 0)

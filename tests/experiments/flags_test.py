@@ -55,6 +55,7 @@ def call(tmp_path, monkeypatch, capsys):
         ("--dataset=npz", "pass it as data_dir"),
         ("--dirichlet_alpha=0.3", "--dirichlet_alpha belongs to --partition=dirichlet"),
         ("--partition=iid --max_groups=3", "--max_groups belongs to --partition=groups"),
+        ("--partition=iid --shared_classes=3", "--shared_classes belongs to --partition=groups"),
         ("--client_classes=a,b", "--client_classes=a,b is not of the form"),
         ("--client_classes=0,1;2 --num_clients=3", "classes"),
         ("--server_optimizer=adam", "--server_optimizer and --server_learning_rate"),
@@ -128,6 +129,20 @@ def test_defaults_follow_the_data_set(parsed):
     assert (values["local_epochs"], values["local_steps"]) == (1, None)
 
 
+@pytest.mark.parametrize(
+    ("argv", "column", "num_clients"),
+    [
+        (["--dataset=traffic"], "network", None),
+        (["--dataset=traffic", "--partition=groups", "--num_clients=2"], "network", 2),
+        (["--dataset=traffic", "--partition=iid"], None, 5),
+        (["--dataset=femnist"], None, 100),
+    ],
+)
+def test_group_column_belongs_to_the_partition_of_the_data_set(parsed, argv, column, num_clients):
+    values = parsed(*argv)
+    assert (values["group_column"], values["num_clients"]) == (column, num_clients)
+
+
 def test_steps_replace_epochs(parsed):
     values = parsed("--local_steps=3")
     assert (values["local_epochs"], values["local_steps"]) == (None, 3)
@@ -138,6 +153,7 @@ def test_steps_replace_epochs(parsed):
     [
         ["--dataset=digits"],
         ["--dataset=omniglot"],
+        ["--dataset=traffic", "--shared_classes=5"],
         ["--dataset=femnist", "--partition=iid", "--local_steps=4", "--at_most_one_pass"],
         ["--method=fed_avg", "--client_classes=0,1;2,3", "--num_clients=2", "--noshuffle"],
         ["--method=hdafl", "--local_layers=dense_1,output", "--client_learning_rate=1e-7"],

@@ -216,6 +216,35 @@ def assert_only_progress(stderr: str) -> None:
         assert piece.startswith(tuple(f"{method}: " for method in METHODS)), piece
 
 
+def test_centralized_is_tested_at_each_client(programs, tmp_path, folder):
+    programs.run("--method=fed_avg,centralized", *RUN, "--rounds=2", f"--output_dir={tmp_path}")
+    clients = rows(tmp_path / "centralized" / "clients.csv")
+    # All of the training examples in each round, at none of the clients.
+    reference = rows(folder / "fed_avg" / "clients.csv")[:CLIENTS]
+    assert [(r["client"], r["num_examples"]) for r in clients] == [
+        (r["client"], r["num_examples"]) for r in reference
+    ]
+    assert {r["rounds_trained"] for r in clients} == {"0"}
+    metrics = rows(tmp_path / "centralized" / "metrics.csv")
+    assert [r["train_num_examples"] for r in metrics] == ["1437", "1437"]
+    summaries = [
+        json.loads((tmp_path / method / "summary.json").read_text())
+        for method in ("fed_avg", "centralized")
+    ]
+    federated, pooled = summaries
+    # Batches of 10, one pass: steps that follow on each other, so it learns more in a round.
+    assert (pooled["steps_total"], pooled["steps_per_client_round"]) == (2 * 144, 144)
+    assert pooled["local_test_accuracy_mean"] > federated["local_test_accuracy_mean"] + 0.2
+    assert federated["client_rounds"] == 2 * COHORT and pooled["client_rounds"] == 2
+    assert 28 <= federated["steps_per_client_round"] <= 30
+    # The model stays where it is; the examples travel, once: 8 x 8 pixels each and a label.
+    assert pooled["parameters_sent"] == pooled["bytes_down_total"] == 0
+    assert 0 < pooled["bytes_up_total"] < 1437 * (64 + 4)
+    assert sum(int(r["bytes_up"]) for r in metrics) == 0
+    table = rows(tmp_path / "comparison.csv")
+    assert [row["method"] for row in table] == ["fed_avg", "centralized"]
+
+
 def test_other_store_and_validation(programs, tmp_path, folder):
     """local_only, where nothing travels, with states on disk and a part for validation."""
     programs.run(

@@ -48,6 +48,7 @@ CASES = [
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
     Case("local_only", local=BODY + HEAD),
+    Case("centralized", local=[]),
 ]
 
 

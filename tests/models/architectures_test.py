@@ -35,11 +35,36 @@ def test_number_of_parameters(name, shape, classes, parameters):
     assert model.num_parameters == parameters
 
 
+@pytest.mark.parametrize(
+    ("name", "classes", "total", "head"),
+    [
+        # conv 14*(16+1), conv 23*(16*14+1), 4*4*23 -> 7, 7 -> 62.
+        ("hdafl_small", 62, 238 + 5175 + 2583 + 496, 496),
+        # conv 32*(3+1), conv 64*(3*32+1), 3*64 -> 96, 96 -> 35.
+        ("traffic_cnn", 35, 128 + 6208 + 18_528 + 3395, 3395),
+    ],
+)
+def test_private_share_of_the_networks_of_hdafl(name, classes, total, head):
+    example = spec(10, dtype=np.int16) if name == "traffic_cnn" else spec(28, 28, 1)
+    architecture = architectures.make(name, example, classes)
+    assert architecture.layers == ("conv_1", "conv_2", "dense_1", "output")
+    model = architecture.model(local=architecture.head)
+    assert (model.num_parameters, model.num_global_parameters) == (total, total - head)
+    if name == "hdafl_small":
+        # Table 4 of Yang et al. (2020) a client and round: float32, both ways, KB of 1,024 bytes.
+        kilobytes = [n * 4 * 2 / 1024 for n in (model.num_parameters, model.num_global_parameters)]
+        assert [round(value, 1) for value in kilobytes] == [66.3, 62.5]
+    else:
+        # Table 5: FedAvg's gain over HDAFL's is the share that HDAFL sends.
+        assert 28.85 / 32.95 < 1 - head / total < 28.95 / 32.85
+
+
 @pytest.mark.parametrize("name", architectures.NETWORKS)
 def test_every_network_gives_logits_and_the_last_hidden_layer(name):
-    architecture = architectures.make(name, spec(28, 28, 1), 7)
+    shape, dtype = ((10,), np.int16) if name == "traffic_cnn" else ((28, 28, 1), np.uint8)
+    architecture = architectures.make(name, spec(*shape, dtype=dtype), 7)
     model = architecture.model(local=architecture.head)
-    x = np.random.default_rng(0).integers(0, 256, (3, 28, 28, 1), np.uint8)
+    x = np.random.default_rng(0).integers(0, 256, (3, *shape), dtype)
     variables = model.initial_variables(0)
     context = ClientContext(0, 3, 0)
     outputs = model.predict(variables, {"x": x}, context, np.array([0, 0], np.int32), False)
@@ -70,6 +95,19 @@ def test_bytes_are_scaled_and_numbers_are_not():
         )
     ]
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-6)
+
+
+def test_packet_lengths_are_in_full_packets_and_longer_ones_are_cut():
+    """-750 bytes are -0.5; 1,500 and more are 1."""
+    lengths = np.array([[-750, 1500, 0], [-32_768, 32_767, 15]], np.int16)
+    scaled = np.array([[-0.5, 1, 0], [-1, 1, 0.01]], np.float32)
+    logits = []
+    for x in (lengths, scaled):
+        model = architectures.make("mlp", spec(3, dtype=x.dtype), 3).model()
+        variables, context = model.initial_variables(0), ClientContext(0, 2, 0)
+        outputs = model.predict(variables, {"x": x}, context, np.zeros(2, np.int32), False)
+        logits.append(outputs["logits"])
+    np.testing.assert_allclose(logits[0], logits[1], rtol=1e-5)
 
 
 def test_layers_from_input_to_output():

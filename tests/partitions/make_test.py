@@ -162,6 +162,44 @@ def test_group_without_test_examples_matters_only_where_a_client_has_none():
     assert sizes(partition, "test")[3] == 0
 
 
+@pytest.mark.parametrize(("shared", "own"), [(0, [5, 5]), (3, [3, 4]), (10, [0, 0])])
+def test_groups_can_share_some_classes_and_split_the_others(shared, own):
+    drawn = set()
+    for seed in SEEDS:
+        partition = make("groups", seed, num_clients=2, shared_classes=shared)
+        plain = make("groups", seed, num_clients=2)
+        held = partition.class_counts(TRAIN["y"]) > 0
+        np.testing.assert_array_equal(held, partition.class_counts(TEST["y"], "test") > 0)
+        assert held.all(axis=0).sum() == shared and held.any(axis=0).all()
+        assert sorted(held[:, ~held.all(axis=0)].sum(axis=1)) == own
+        drawn.add(held.tobytes())
+        # Of what a client keeps it keeps all, and the groups are those without the option.
+        for split, labels in (("train", TRAIN["y"]), ("test", TEST["y"])):
+            for mask, part, whole in zip(
+                held, getattr(partition, split), getattr(plain, split), strict=True
+            ):
+                np.testing.assert_array_equal(part, whole[mask[labels[whole]]])
+    assert (len(drawn) > 1) == (shared < 10)
+
+
+def test_groups_split_classes_among_those_who_hold_them():
+    # Writer 1 alone holds classes 0 to 4. Both hold the other five: one is shared, four go to
+    # writer 0, in whatever order classes are drawn.
+    def examples(columns):
+        rows = (columns["writer"] == 1) | ((columns["writer"] == 0) & (columns["y"] > 4))
+        return {key: column[rows] for key, column in columns.items()}
+
+    train, test = examples(TRAIN), examples(TEST)
+    for seed in SEEDS:
+        partition = make("groups", seed, train, test, num_clients=None, shared_classes=1)
+        assert partition.client_ids == ("writer_0", "writer_1")
+        held = partition.class_counts(train["y"]) > 0
+        assert held[:, :5].tolist() == [[False] * 5, [True] * 5]
+        assert held.all(axis=0).sum() == 1 and held.sum(axis=1).tolist() == [5, 6]
+    with pytest.raises(ValueError, match=r"from 0 to 5, .*found 6"):
+        make("groups", 0, train, test, num_clients=None, shared_classes=6)
+
+
 def test_dirichlet_alpha_sets_the_skew():
     def spread(alpha):
         counts = [
@@ -206,6 +244,8 @@ def test_dirichlet_keeps_the_least_number_of_examples():
         ("groups", {"column": "race"}, ("['writer', 'x', 'y']", "'race'")),
         ("groups", {"column": "x"}, ("'x'", "[1003, 1]")),
         ("groups", {"max_groups": 0}, ("max_groups", "found 0")),
+        ("groups", {"shared_classes": -1}, ("shared_classes", "0 to 10", "found -1")),
+        ("groups", {"shared_classes": 11}, ("shared_classes", "0 to 10", "found 11")),
         ("dirichlet", {"alpha": 0.0}, ("alpha", "0.0")),
         ("dirichlet", {"alpha": float("nan")}, ("alpha", "nan")),
         ("dirichlet", {"min_examples": 0}, ("min_examples", "found 0")),

@@ -38,3 +38,11 @@ def test_all_clients_are_equally_likely():
 def test_impossible_sizes_are_refused(size):
     with pytest.raises(ValueError, match=f"between 1 and the number of clients, 5; found {size}"):
         cohorts.uniform(5, size, seed=0)
+
+
+def test_always_the_same_clients():
+    schedule = cohorts.always(4, 2)
+    assert [schedule(round_num) for round_num in (0, 1, 7)] == [[2, 4]] * 3
+    for clients in ((), (1, 1)):
+        with pytest.raises(ValueError, match="different clients are needed"):
+            cohorts.always(*clients)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tff_het.clients import Population
+from tff_het.evaluation import communication
 from tff_het.evaluation.local_test import global_test, local_test
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
@@ -31,7 +32,7 @@ def population(make_population) -> Population:
 @pytest.fixture
 def train(make_process, population):
     def run(folder=None, *, method="hdafl", schedule=UNIFORM, clients=population, **options):
-        names = ("test_examples", "on_round", "config")
+        names = ("test_examples", "on_round", "config", "evaluated", "ledger")
         arguments = {name: options.pop(name) for name in names if name in options}
         settings = Settings(**{"rounds": 8, "seed": SEED, "eval_every": 2, **options})
         result = loop.train(
@@ -122,6 +123,37 @@ def test_every_client_is_evaluated_sampled_or_not(train, make_process, populatio
         assert float(last[client]["loss"]) == untrained.loss[client]
     for client in (1, 3):
         assert float(last[client]["loss"]) < untrained.loss[client]
+
+
+def test_clients_that_only_train_are_not_evaluated(train, make_process, population, tmp_path):
+    """Centralised training: the real clients are tested with the pooled client's model."""
+    process = make_process("fed_avg")
+    result = train(
+        tmp_path,
+        rounds=2,
+        method=process,
+        clients=population.with_pooled(),
+        schedule=cohorts.always(NUM_CLIENTS),
+        evaluated=population,
+        ledger=communication.staying_put(process),
+    )
+    metrics, clients = rows(tmp_path), rows(tmp_path, "clients.csv")
+    assert [row["client"] for row in clients] == list(population.ids)
+    assert {row["rounds_trained"] for row in clients} == {"0"}
+    everything = sum(12 + client for client in range(NUM_CLIENTS))
+    assert {row["train_num_examples"] for row in metrics} == {str(everything)}
+    assert {(row["clients"], row["bytes_up"], row["bytes_down"]) for row in metrics} == {
+        ("1", "0", "0")
+    }
+    expected = local_test(
+        process, result.state, population, lambda c: process.init_state(c, SEED, result.state)
+    )
+    assert [float(row["loss"]) for row in clients] == expected.loss.tolist()
+
+
+def test_evaluated_clients_keep_their_places(train, population):
+    with pytest.raises(ValueError, match=r"first clients, device 0, .*found device 1"):
+        train(evaluated=population[1:])
 
 
 def test_evaluation_agrees_with_the_rows_of_clients(train, tmp_path):

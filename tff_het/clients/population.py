@@ -192,6 +192,31 @@ class Population(Sequence[Client]):
         """
         return Population((*self._clients, *other))
 
+    def with_pooled(self, client_id: str = "pooled") -> "Population":
+        """This population followed by a client with the training examples of all.
+
+        Centralised training is a schedule of that client alone. It holds copies of the examples, in
+        the order of the clients, and nothing for validation or test: to test the clients, test
+        those who own the examples.
+
+        Args:
+          client_id: The additional client's id.
+
+        Returns:
+          The larger population; the pooled client is the last one.
+
+        Raises:
+          ValueError: The id is taken already.
+        """
+        train = {
+            column: np.concatenate([client.train[column] for client in self._clients])
+            for column in self.columns
+        }
+        for column in train.values():
+            column.flags.writeable = False
+        nothing = {name: column[:0] for name, column in train.items()}
+        return self.grown_by([Client(client_id, train, nothing, nothing)])
+
 
 def _rows(examples: Examples, columns: Sequence[str], rows: np.ndarray) -> dict[str, np.ndarray]:
     """Copies rows, once, into arrays that nobody can change by accident."""

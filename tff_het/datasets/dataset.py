@@ -21,9 +21,9 @@ class Dataset:
 
     Attributes:
       name: The name under which the data set is registered.
-      train: Training examples. `x` is uint8 (images: [n, height, width, channels], 0..255) or
-        float32 [n, ...]; `y` is int32 [n], values 0..num_classes - 1; further columns hold numbers
-        or booleans.
+      train: Training examples. `x` is uint8 (images: [n, height, width, channels], 0..255),
+        int16 (packet lengths in bytes) or float32 [n, ...]; `y` is int32 [n], values
+        0..num_classes - 1; further columns hold numbers or booleans.
       test: Test examples: the same columns, dtypes and shapes of one example as `train`.
       class_names: One name per class, in the order of the values of `y`.
       source: Where the examples came from, for people.
@@ -108,9 +108,9 @@ def _check_examples(where: str, examples: Examples, num_classes: int) -> None:
         raise ValueError(f"{where}: at least one example is needed; found 0.")
 
     x, y = examples["x"], examples["y"]
-    if x.dtype not in (np.uint8, np.float32):
+    if x.dtype not in (np.uint8, np.int16, np.float32):
         raise ValueError(
-            f"{where}: x must be uint8 or float32; found {x.dtype}. Convert it, e.g. with"
+            f"{where}: x must be uint8, int16 or float32; found {x.dtype}. Convert it, e.g. with"
             " x.astype(np.float32)."
         )
     if y.dtype != np.int32 or y.ndim != 1:

@@ -20,9 +20,10 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
     Args:
       data_dir: The `.npz` file, or a folder that holds `npz/data.npz`. Its arrays: `x_train` and
-        `x_test` (uint8, float32, or float64, which becomes float32), `y_train` and `y_test`
-        (integers from 0), any further `<column>_train` with `<column>_test`, and optionally
-        `class_names` (text [classes]; default '0', '1', ... up to the largest label).
+        `x_test` (uint8; int16, as packet lengths; float32; or float64, which becomes float32),
+        `y_train` and `y_test` (integers from 0), any further `<column>_train` with
+        `<column>_test`, and optionally `class_names` (text [classes]; default '0', '1', ... up to
+        the largest label).
 
     Raises:
       FileNotFoundError: There is no such file, or data_dir is None.

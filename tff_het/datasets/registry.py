@@ -5,7 +5,7 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from tff_het.datasets import adult, cifar10, digits, femnist, mnist, npz, omniglot
+from tff_het.datasets import adult, cifar10, digits, femnist, mnist, npz, omniglot, traffic
 from tff_het.datasets.dataset import Dataset
 
 _LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
@@ -17,6 +17,7 @@ _LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
     "mnist": functools.partial(mnist.load, "mnist"),
     "npz": npz.load,
     "omniglot": omniglot.load,
+    "traffic": traffic.load,
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
+from tff_het.methods.centralized import build_centralized
 from tff_het.methods.fed_avg import build_fed_avg
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.local_only import build_local_only
@@ -14,12 +15,20 @@ METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "fed_avg": build_fed_avg,
     "hdafl": build_hdafl,
     "local_only": build_local_only,
+    "centralized": build_centralized,
 }
+# Methods that train on the pooled examples of all clients (`Population.with_pooled`).
+_ON_POOLED_EXAMPLES = ("centralized",)
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all methods."""
     return tuple(METHODS)
+
+
+def trains_on_pooled_examples(name: str) -> bool:
+    """Returns whether a method is trained on one client that holds all clients' examples."""
+    return name in _ON_POOLED_EXAMPLES
 
 
 def options(name: str) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Clients as they are in nature: by a column that says who or where an example comes from."""
 
+import functools
+
 import numpy as np
 
 from tff_het.partitions.assignment import (
@@ -19,6 +21,7 @@ def groups(
     num_clients: int | None,
     column: str = "writer",
     max_groups: int | None = None,
+    shared_classes: int | None = None,
 ) -> Assignment:
     """Gives all examples of a group (a writer, a network) to one client.
 
@@ -31,9 +34,14 @@ def groups(
         named after it ('writer_12').
       column: The column of group ids.
       max_groups: Use at most this many groups, drawn at random; None uses all.
+      shared_classes: How many classes stay with all clients, drawn at random from those that all
+        have training examples of. Each of the others is kept by one client and removed from the
+        rest, train and test alike, as evenly as the groups allow; what is removed belongs to
+        nobody. None removes nothing.
 
     Raises:
-      ValueError: There is no such column, or there are more clients than groups.
+      ValueError: There is no such column, there are more clients than groups, or fewer classes
+        that all clients hold than `shared_classes`.
     """
     if column not in train or column not in test:
         raise ValueError(
@@ -58,8 +66,39 @@ def groups(
         dealt = [part.tolist() for part in np.array_split(rng.permutation(ids), num_clients)]
         client_ids = None
     owner_of = {group: client for client, own in enumerate(dealt) for group in own}
-    return Assignment(
-        train=indices_by_owner(owners_by_value(train[column], owner_of), len(dealt)),
-        test=indices_by_owner(owners_by_value(test[column], owner_of), len(dealt)),
-        client_ids=client_ids,
-    )
+    owned_train = indices_by_owner(owners_by_value(train[column], owner_of), len(dealt))
+    owned_test = indices_by_owner(owners_by_value(test[column], owner_of), len(dealt))
+    if shared_classes is not None:
+        held = [np.unique(train["y"][own]) for own in owned_train]
+        kept = _deal_classes(held, shared_classes, rng)
+        owned_train = _of_classes(owned_train, train["y"], kept)
+        owned_test = _of_classes(owned_test, test["y"], kept)
+    return Assignment(train=owned_train, test=owned_test, client_ids=client_ids)
+
+
+def _deal_classes(
+    held: list[np.ndarray], num_shared: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """The classes that each client keeps, given those that it holds."""
+    everywhere = functools.reduce(np.intersect1d, held)
+    if not 0 <= num_shared <= len(everywhere):
+        raise ValueError(
+            f"shared_classes must be from 0 to {len(everywhere)}, the number of classes that all"
+            f" clients hold; found {num_shared}."
+        )
+    shared = rng.permutation(everywhere)[:num_shared].tolist()
+    kept: list[list[int]] = [[] for _ in held]
+    others = np.setdiff1d(np.concatenate(held), shared)
+    holders = {label: [c for c, own in enumerate(held) if label in own] for label in others}
+    # Those that few clients could take come first, so that the rest can make up for them.
+    for label in sorted(rng.permutation(others), key=lambda label: len(holders[label])):
+        fewest = min(holders[label], key=lambda client: len(kept[client]))
+        kept[fewest].append(int(label))
+    return [shared + own for own in kept]
+
+
+def _of_classes(
+    owned: list[np.ndarray], labels: np.ndarray, kept: list[list[int]]
+) -> list[np.ndarray]:
+    pairs = zip(owned, kept, strict=True)
+    return [indices[np.isin(labels[indices], classes)] for indices, classes in pairs]

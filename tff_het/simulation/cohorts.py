@@ -2,7 +2,7 @@
 
 A schedule is any `Callable[[int], Sequence[int]]` from a round, counted from 0,
 to indices into the population. A device that joins later, training one device
-after another, or a single client are schedules of one's own.
+after another are schedules of one's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,3 +41,17 @@ def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
         return sorted(int(client) for client in drawn)
 
     return schedule
+
+
+def always(*clients: int) -> Schedule:
+    """The same clients in every round, such as a pooled one for centralised training.
+
+    Args:
+      *clients: Indices into the population.
+
+    Raises:
+      ValueError: If there are none, or one is given twice.
+    """
+    if not clients or len(set(clients)) < len(clients):
+        raise ValueError(f"One or more different clients are needed; found {clients}.")
+    return lambda round_num: sorted(clients)

@@ -101,7 +101,9 @@ def train(
     schedule: Schedule,
     settings: Settings,
     *,
+    evaluated: Population | None = None,
     test_examples: Mapping[str, np.ndarray] | None = None,
+    ledger: communication.Ledger | None = None,
     folder: Path | None = None,
     config: Mapping[str, Any] | None = None,
     on_round: OnRound | None = None,
@@ -115,8 +117,12 @@ def train(
       population: The clients.
       schedule: Who trains in a round.
       settings: See `Settings`.
-      test_examples: Common test set of the global model; by default all clients'
-        test examples together.
+      evaluated: The first clients of the population, if others that train (a pooled
+        one) are not to be evaluated; all by default.
+      test_examples: Common test set of the global model; by default all evaluated
+        clients' test examples together.
+      ledger: What a client sends and receives in a round, where that is not what
+        the process moves; see `communication.staying_put`.
       folder: Where the run's files go; without, nothing is written.
       config: What defines the run, kept with the checkpoints: a folder with a run
         of another `config` is refused.
@@ -125,9 +131,17 @@ def train(
     Raises:
       CheckpointError: If the folder's run cannot be continued.
       DivergedError: If a loss is not finite any more.
+      ValueError: If `evaluated` are not the population's first clients.
     """
-    evaluate = _Evaluator(process, population, test_examples)
-    ledger = communication.ledger(process)
+    evaluated = population if evaluated is None else evaluated
+    if evaluated.ids != population.ids[: len(evaluated)]:
+        raise ValueError(
+            "Client states are kept by place, so those evaluated must be the population's first "
+            f"clients, {', '.join(population.ids[: len(evaluated)][:3])}, ...; found "
+            f"{', '.join(evaluated.ids[:3])}, ..."
+        )
+    evaluate = _Evaluator(process, evaluated, test_examples)
+    ledger = communication.ledger(process) if ledger is None else ledger
     checkpoints = records = None
     if folder is not None:
         checkpoints = Checkpoints(path_in(folder), config or {}, keep=settings.keep_checkpoints)

@@ -1,0 +1,47 @@
+"""Data sets of cells: where they can be had, and what they contain."""
+
+import functools
+from typing import NamedTuple
+
+from tff_het import datasets
+
+
+class Available(NamedTuple):
+    """A data set that is there.
+
+    Attributes:
+      data_dir: What `datasets.load` takes; None downloads, or reads what was downloaded before.
+      fingerprint: Of its contents.
+    """
+
+    data_dir: str | None
+    fingerprint: str
+
+
+class MissingDataError(Exception):
+    """A data set is neither in the folder nor to be fetched."""
+
+
+def find(name: str, data_dir: str | None) -> Available:
+    """Looks for a data set in a folder of data sets, then where it can be downloaded.
+
+    Raises:
+      MissingDataError: It is at neither place.
+      ValueError: Its files are damaged.
+    """
+    found = _find(name, data_dir)
+    if isinstance(found, str):
+        raise MissingDataError(found)
+    return found
+
+
+# Also what is missing is looked for once: a download may take long to fail.
+@functools.cache
+def _find(name: str, data_dir: str | None) -> Available | str:
+    reasons = []
+    for place in dict.fromkeys((data_dir, None)):
+        try:
+            return Available(place, datasets.load(name, place).fingerprint())
+        except (FileNotFoundError, RuntimeError) as error:
+            reasons.append(" ".join(str(error).split()))
+    return " ".join(dict.fromkeys(reasons))

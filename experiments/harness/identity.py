@@ -1,0 +1,83 @@
+"""When two runs are the same: what names their folder, and what makes one worthless."""
+
+import ast
+import functools
+import hashlib
+import importlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.harness.experiment import Call, Training
+
+_ROOT = Path(__file__).parents[2]
+# What takes part in every run, from the flags to its summary.
+_LIBRARY = ("tff_het",)
+_TRAINING = (
+    "experiments/configure.py",
+    "experiments/defaults.py",
+    "experiments/flags",
+    "experiments/summary.py",
+    "experiments/train.py",
+)
+
+
+def name(work: Training | Call) -> str:
+    """Returns the name of the folder that all seeds of a cell share: readable, and unique."""
+    if isinstance(work, Training):
+        parts = [work.flags.get(key, "") for key in ("dataset", "partition", "method")]
+        readable = "-".join(part for part in parts if part)
+    else:
+        readable = work.function.__qualname__
+    return f"{readable}-{_digest(_content(work))[:10]}"
+
+
+def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
+    """Returns what changes with the flags, the data and the code that a result comes from.
+
+    Args:
+      work: What is run.
+      fingerprints: Those of its data sets.
+    """
+    if isinstance(work, Training):
+        code = code_hash((*_LIBRARY, *_TRAINING))
+    else:
+        module = importlib.import_module(work.function.__module__)
+        assert module.__file__ is not None
+        code = code_hash((*_LIBRARY, module.__file__))
+    return _digest([_content(work), list(fingerprints), code])
+
+
+@functools.lru_cache
+def code_hash(paths: tuple[str, ...]) -> str:
+    """Returns a hash of Python files and of those in folders; comments do not count."""
+    files: set[Path] = set()
+    for path in (_ROOT / path for path in paths):
+        files |= set(path.rglob("*.py")) if path.is_dir() else {path}
+    return _digest([[file.name, _meaning(file.read_text())] for file in sorted(files)])
+
+
+def _meaning(source: str) -> str:
+    """The program without comments, docstrings and layout."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        # A string that stands alone does nothing.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(None)
+    return ast.dump(tree)
+
+
+def function_name(call: Call) -> str:
+    """The function's name, by which it can be imported."""
+    return f"{call.function.__module__}.{call.function.__qualname__}"
+
+
+def _content(work: Training | Call) -> Any:
+    if isinstance(work, Training):
+        return dict(work.flags)
+    return [function_name(work), dict(work.arguments)]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

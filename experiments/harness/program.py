@@ -1,0 +1,169 @@
+"""The main function of every table and figure.
+
+Flags of a harness program are few and its own: those of the training program belong to the cells.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags, logging
+
+from experiments.harness import runner, store
+from experiments.harness.experiment import SCALES, Experiment
+from experiments.harness.store import Status
+from tff_het.simulation import runtime
+
+
+def define_flags() -> flags.FlagValues:
+    """Returns the flags of a table or figure, not yet parsed."""
+    values = define_run_flags()
+    flags.DEFINE_enum(
+        "scale",
+        "quick",
+        SCALES,
+        "smoke: seconds, to see that it runs; quick: at most an hour a paper on two cores; paper: "
+        "the paper's own settings.",
+        flag_values=values,
+    )
+    return values
+
+
+def define_run_flags() -> flags.FlagValues:
+    """Returns the flags of all programs that make runs, not yet parsed."""
+    values = flags.FlagValues()
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "A folder with one folder for each data set. What is not there is downloaded where that "
+        "is possible; otherwise its cells say so.",
+        flag_values=values,
+    )
+    flags.DEFINE_string("output_dir", "runs", "Where the results go.", flag_values=values)
+    flags.DEFINE_integer(
+        "seeds",
+        None,
+        "Seeds 0 to this, exclusive. Default: what the scale has.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "dry_run", False, "Print the plan with the time it may take, and stop.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "shard", "1/1", "i/n makes part i of n, each on a machine of its own.", flag_values=values
+    )
+    flags.DEFINE_enum(
+        "runtime", "in_process", list(runtime.RUNTIMES), "As in training.", flag_values=values
+    )
+    return values
+
+
+def main(experiment: Experiment, description: str | None, argv: Sequence[str] | None = None) -> int:
+    """The main function of a table or figure.
+
+    Args:
+      experiment: What is run.
+      description: The program's docstring, for its help.
+      argv: Its command line; by default the process's.
+
+    Returns:
+      The exit code: 1 where runs failed, 2 where flags do not fit.
+    """
+    values = define_flags()
+    if (code := parse(values, description, argv or sys.argv)) is not None:
+        return code
+    return make_runs(experiment, values["scale"].value, values)
+
+
+def parse(values: flags.FlagValues, description: str | None, argv: Sequence[str]) -> int | None:
+    """Reads a command line; returns the exit code where that is all there is to do."""
+    if {"--help", "-h", "--helpshort"} & set(argv[1:]):
+        print(f"{description or ''}\n{values.get_help()}")
+        return 0
+    try:
+        if rest := values(list(argv))[1:]:
+            raise flags.Error(f"Not a flag: {' '.join(rest)}")
+    except flags.Error as error:
+        return refuse(f"{error} (--help lists all flags)")
+    return None
+
+
+def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> int:
+    """Makes the runs of one scale, or prints their plan; returns the exit code."""
+    logging.set_verbosity(logging.WARNING)
+    if scale not in experiment.scales:
+        return refuse(f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}.")
+    try:
+        index, count = _shard(values["shard"].value)
+    except ValueError as error:
+        return refuse(error)
+    output_dir = Path(values["output_dir"].value)
+    seeds = range(values["seeds"].value or experiment.scales[scale].num_seeds)
+    tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, count)
+    if values["dry_run"].value:
+        print(plan_text(tasks, values["data_dir"].value))
+        return 0
+    store.write_seeds(output_dir / experiment.paper / experiment.name / scale, seeds)
+    # Between two runs, where no training listens to it.
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        return _run(tasks, values)
+    except KeyboardInterrupt:
+        print("Stopped: the same command goes on from here.", file=sys.stderr)
+        return 128 + signal.SIGINT
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(tasks: Sequence[runner.Task], values: flags.FlagValues) -> int:
+    bad, began = 0, time.perf_counter()
+    made = runner.run_all(
+        tasks, data_dir=values["data_dir"].value, runtime_name=values["runtime"].value
+    )
+    for number, (task, result) in enumerate(made, start=1):
+        passed = time.perf_counter() - began
+        print(
+            f"[{number}/{len(tasks)}, {_duration(passed)}] {task.cell.name}, seed {task.seed}: "
+            f"{result.status.value}{f' ({result.error})' if result.error else ''}",
+            flush=True,
+        )
+        bad += result.status is Status.FAILED
+    output_dir = values["output_dir"].value
+    print(f"The page: python -m experiments.report --output_dir={output_dir}")
+    return 1 if bad else 0
+
+
+def refuse(why: str | Exception) -> int:
+    """Says in one line what does not fit; returns the exit code."""
+    print(f"error: {' '.join(str(why).split())}", file=sys.stderr)
+    return 2
+
+
+def plan_text(tasks: Sequence[runner.Task], data_dir: str | None) -> str:
+    """Returns which runs there are to make, and about how long that takes."""
+    lines, total = [], 0.0
+    for task in tasks:
+        done = runner.is_done(task, data_dir)
+        seconds = 0.0 if done else runner.expected_seconds(task)
+        total += seconds
+        state = "done" if done else f"about {_duration(seconds)}"
+        if (status := store.read(task.folder).status) not in (Status.ABSENT, Status.OK):
+            state += f" ({status.value} before)"
+        lines.append(f"{task.cell.name}, seed {task.seed}: {state}")
+    return "\n".join([*lines, f"{len(tasks)} runs, about {_duration(total)} on two cores."])
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count):
+        return int(index), int(count)
+    raise ValueError(f"--shard is i/n with 1 <= i <= n, such as 2/4; found {text!r}.")

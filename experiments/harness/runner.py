@@ -1,0 +1,222 @@
+"""Makes the runs of a table or figure: those that are missing, one after another."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import train
+from experiments.harness import data, identity, store
+from experiments.harness.experiment import Call, Cell, Experiment, Training
+from experiments.harness.store import Results, Run, Status
+from tff_het.simulation import runtime
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A run to be made: one cell with one seed.
+
+    Attributes:
+      cell: The cell.
+      seed: The seed.
+      folder: Where the run is kept.
+    """
+
+    cell: Cell
+    seed: int
+    folder: Path
+
+
+def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: Path) -> list[Task]:
+    """Returns the runs of one scale; cells that run the same come once."""
+    tasks: dict[Path, Task] = {}
+    for cell in experiment.scales[scale].cells:
+        for seed in seeds:
+            folder = folder_of(output_dir, experiment.paper, cell, seed)
+            tasks.setdefault(folder, Task(cell, seed, folder))
+    return list(tasks.values())
+
+
+def folder_of(output_dir: Path, paper: str, cell: Cell, seed: int) -> Path:
+    """Where a run is kept."""
+    return output_dir / paper / "runs" / identity.name(cell.work) / f"seed{seed}"
+
+
+def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None:
+    """Reads the runs of one scale, whatever became of them; None where it was never begun."""
+    seeds = store.read_seeds(output_dir / experiment.paper / experiment.name / scale)
+    if seeds is None:
+        return None
+    return Results(
+        scale,
+        seeds,
+        {
+            (cell.name, seed): store.read(folder_of(output_dir, experiment.paper, cell, seed))
+            for cell in experiment.scales[scale].cells
+            for seed in seeds
+        },
+    )
+
+
+def shard(tasks: Sequence[Task], index: int, count: int) -> list[Task]:
+    """Returns part `index`, from 1 to `count`, of the tasks: each is in one part."""
+    return list(tasks[index - 1 :: count])
+
+
+def is_done(task: Task, data_dir: str | None) -> bool:
+    """Whether there is a result that neither flags, data nor code have left behind."""
+    run = store.read(task.folder)
+    if run.status is not Status.OK:
+        return False
+    try:
+        found = _find_data(task, data_dir)
+    except data.MissingDataError:
+        return True  # Nobody can tell whether the data changed, and nothing better would come.
+    except ValueError:
+        return False
+    return run.record["key"] == _key(found, task)
+
+
+def is_outdated(cell: Cell, run: Run) -> bool:
+    """Whether a result comes from other code than there is now."""
+    if run.status is not Status.OK:
+        return False
+    return run.record["key"] != identity.key(cell.work, list(run.record["data"].values()))
+
+
+def expected_seconds(task: Task) -> float:
+    """How long a run may take: as long as it or another seed's took, else the cell's own guess."""
+    own = store.read(task.folder)
+    others = (store.read(folder) for folder in sorted(task.folder.parent.glob("seed*")))
+    for run in (own, *others):
+        if run.status is Status.OK:
+            return run.record["seconds"]
+    return task.cell.seconds
+
+
+def run_all(
+    tasks: Sequence[Task], *, data_dir: str | None, runtime_name: str = "in_process"
+) -> Iterable[tuple[Task, Run]]:
+    """Makes the runs in order, giving each as it ends; those that are done are not made again.
+
+    What fails is kept as failed, and tried again the next time.
+    """
+    waiting = list(tasks)
+    while waiting:
+        with runtime.use(runtime_name):
+            while waiting:
+                task = waiting.pop(0)
+                try:
+                    run = make(task, data_dir=data_dir, runtime_name=runtime_name)
+                except runtime.WorkerDied:
+                    # Noted by `make`; the rest needs a new worker.
+                    yield task, store.read(task.folder)
+                    break
+                yield task, run
+
+
+def make(task: Task, *, data_dir: str | None, runtime_name: str = "in_process") -> Run:
+    """Makes one run, or goes on with it, in the runtime that is installed.
+
+    Raises:
+      WorkerDied: If the runtime is gone; the run is kept as failed.
+    """
+    if is_done(task, data_dir):
+        return store.read(task.folder)
+    key = ""
+    try:
+        found = _find_data(task, data_dir)
+        key = _key(found, task)
+        about = _about(found, runtime_name)
+        _prepare(task, key, about)
+        earlier, began = _seconds_before(task), time.perf_counter()
+        metrics = _work(task, found)
+        seconds = earlier + time.perf_counter() - began
+        return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
+    except data.MissingDataError as error:
+        return store.write(task.folder, Status.MISSING_DATA, key, error=str(error))
+    except Exception as error:
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        run = store.write(task.folder, Status.FAILED, key, error=text)
+        if isinstance(error, runtime.WorkerDied):
+            raise
+        return run
+
+
+def _find_data(task: Task, data_dir: str | None) -> dict[str, data.Available]:
+    return {name: data.find(name, data_dir) for name in task.cell.work.data_sets}
+
+
+def _key(found: Mapping[str, data.Available], task: Task) -> str:
+    return identity.key(task.cell.work, [one.fingerprint for one in found.values()])
+
+
+def _prepare(task: Task, key: str, about: Mapping[str, Any]) -> None:
+    """Clears away what was begun with other flags, data or code, and says what is begun now."""
+    run = store.read(task.folder)
+    # A function begins anew; training goes on where it was.
+    if run.record.get("key") != key or isinstance(task.cell.work, Call):
+        shutil.rmtree(run.files, ignore_errors=True)
+    store.write(task.folder, Status.UNFINISHED, key, **about)
+    run.files.mkdir(exist_ok=True)
+
+
+def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
+    work, folder = task.cell.work, task.folder / "files"
+    if isinstance(work, Training):
+        values = {**work.flags, "seed": str(task.seed)}
+        ((_, data_set),) = found.items()
+        if data_set.data_dir is not None:
+            values["data_dir"] = data_set.data_dir
+        train.run(values, folder)
+        summary = json.loads((folder / "summary.json").read_text())
+        metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}
+    else:
+        # Functions read all their data sets at one place; without any, they need none.
+        place = next((one.data_dir for one in found.values()), None)
+        metrics = dict(
+            work.function(seed=task.seed, folder=folder, data_dir=place, **work.arguments)
+        )
+    if wrong := {name: value for name, value in metrics.items() if not math.isfinite(value)}:
+        raise ValueError(f"Expected finite numbers, found {wrong}.")
+    return metrics
+
+
+def _seconds_before(task: Task) -> float:
+    """What an interrupted training has taken so far."""
+    with contextlib.suppress(FileNotFoundError):
+        lines = (task.folder / "files" / "times.csv").read_text().splitlines()[1:]
+        return sum(float(value) for line in lines for value in line.split(",")[1:])
+    return 0.0
+
+
+def _about(found: Mapping[str, data.Available], runtime_name: str) -> dict[str, Any]:
+    return {
+        "data": {name: one.fingerprint for name, one in found.items()},
+        "versions": {
+            "Python": platform.python_version(),
+            "TensorFlow": tf.__version__,
+            "TensorFlow Federated": tff.__version__,
+        },
+        "runtime": runtime_name,
+        "hardware": _hardware(),
+    }
+
+
+def _hardware() -> str:
+    cores = len(os.sched_getaffinity(0))
+    model = platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        model = names[0] if names else model
+    return f"{cores} cores of {model}"

@@ -1,0 +1,81 @@
+"""Statistics over seeds: means with intervals, and what they say of a claim."""
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+class Verdict(enum.Enum):
+    """What our runs say of a claim."""
+
+    HOLDS = "holds"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds.
+
+    Attributes:
+      mean: The mean.
+      low: Lower end of its 95 % t interval; None for a single seed, which has no interval.
+      high: Upper end; None likewise.
+      num_seeds: How many seeds there were.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    num_seeds: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Returns the mean with its 95 % interval after Student's t.
+
+    Raises:
+      ValueError: If there are no values.
+    """
+    if not values:
+        raise ValueError("A mean needs at least one value, found none.")
+    n, mean = len(values), float(np.mean(values))
+    if n == 1:
+        return Estimate(mean, None, None, n)
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    return Estimate(mean, float(mean - half), float(mean + half), n)
+
+
+def paired_t_test(differences: Sequence[float], margin: float = 0.0) -> float | None:
+    """Returns the two-sided p-value of a paired t test.
+
+    Args:
+      differences: One a seed.
+      margin: The mean difference that is put to the test.
+
+    Returns:
+      None where there is no test: with one seed, or where all differences are the same.
+    """
+    if len(differences) < 2 or np.ptp(differences) == 0:
+        return None
+    return float(stats.ttest_1samp(differences, margin).pvalue)
+
+
+def verdict(found: Estimate, margin: float = 0.0) -> Verdict:
+    """Says whether a value lies above a margin, as far as its interval can tell."""
+    if found.low is None or found.high is None:
+        return Verdict.UNDECIDED
+    if found.low > margin:
+        return Verdict.HOLDS
+    return Verdict.CONTRADICTED if found.high < margin else Verdict.UNDECIDED
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a claim that says several things at once."""
+    if Verdict.CONTRADICTED in verdicts:
+        return Verdict.CONTRADICTED
+    holds = verdicts and all(one is Verdict.HOLDS for one in verdicts)
+    return Verdict.HOLDS if holds else Verdict.UNDECIDED

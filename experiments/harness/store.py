@@ -1,0 +1,126 @@
+"""Where runs are kept: by what they are, so that tables that need the same run share it.
+
+OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in files/
+OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
+"""
+
+import csv
+import dataclasses
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tff_het.simulation import records
+
+
+class Status(enum.Enum):
+    """What became of a run; the values stand in `result.json` and on the page."""
+
+    OK = "ok"
+    FAILED = "failed"
+    MISSING_DATA = "missing_data"
+    UNFINISHED = "unfinished"
+    ABSENT = "not run"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One cell with one seed, as it stands on disk.
+
+    Attributes:
+      folder: Where it is kept.
+      status: What became of it.
+      record: The contents of `result.json`.
+    """
+
+    folder: Path
+    status: Status
+    record: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def files(self) -> Path:
+        """The folder that the run itself writes to."""
+        return self.folder / "files"
+
+    @property
+    def error(self) -> str:
+        """Why there is no result; empty where there is one."""
+        return self.record.get("error", "")
+
+    def metric(self, name: str) -> float:
+        """Returns one of its numbers.
+
+        Raises:
+          KeyError: If it has no number of that name.
+        """
+        metrics = self.record["metrics"]
+        if name not in metrics:
+            raise KeyError(f"{self.folder} has no metric {name!r}; it has: {', '.join(metrics)}.")
+        return metrics[name]
+
+    def curve(self, column: str) -> tuple[list[int], list[float]]:
+        """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""
+        with (self.files / "metrics.csv").open() as file:
+            rows = [row for row in csv.DictReader(file) if row[column]]
+        return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
+
+
+def read(folder: Path) -> Run:
+    """Reads what is known of a run.
+
+    Raises:
+      ValueError: If its `result.json` was not written by this program.
+    """
+    path = folder / "result.json"
+    if not path.exists():
+        return Run(folder, Status.ABSENT)
+    try:
+        record = json.loads(path.read_text())
+        return Run(folder, Status(record["status"]), record)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a result as this program writes it ({error!r}). Delete it to run anew."
+        ) from error
+
+
+def write(folder: Path, status: Status, key: str, **values: Any) -> Run:
+    """Keeps what became of a run, whole or not at all."""
+    record = {"status": status.value, "key": key, **values}
+    folder.mkdir(parents=True, exist_ok=True)
+    records.write_json(folder / "result.json", record)
+    return Run(folder, status, record)
+
+
+def write_seeds(folder: Path, seeds: Sequence[int]) -> None:
+    """Notes in `plan.json` which seeds a scale of a table is made of."""
+    folder.mkdir(parents=True, exist_ok=True)
+    records.write_json(folder / "plan.json", {"seeds": list(seeds)})
+
+
+def read_seeds(folder: Path) -> tuple[int, ...] | None:
+    """Reads `plan.json`; None where nothing was ever run."""
+    path = folder / "plan.json"
+    return tuple(json.loads(path.read_text())["seeds"]) if path.exists() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """All runs of one scale of a table or figure.
+
+    Attributes:
+      scale: The scale's name.
+      seeds: The seeds asked for.
+      runs: (cell, seed) -> run; every cell is there, whatever became of it.
+    """
+
+    scale: str
+    seeds: Sequence[int]
+    runs: Mapping[tuple[str, int], Run]
+
+    def ok(self, cells: Sequence[str], seed: int) -> dict[str, Run] | None:
+        """Returns these cells' runs of a seed by cell, or None unless all of them succeeded."""
+        found = {cell: self.runs[cell, seed] for cell in cells if (cell, seed) in self.runs}
+        complete = len(found) == len(cells)
+        return found if complete and all(r.status is Status.OK for r in found.values()) else None

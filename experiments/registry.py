@@ -1,0 +1,18 @@
+"""Which tables and figures there are: one module each, by paper."""
+
+import importlib
+from collections.abc import Iterator
+
+from experiments.harness.experiment import Experiment
+
+# In the order in which the page shows them.
+MODULES: dict[str, tuple[str, ...]] = {
+    "hdafl": ("table3",),
+}
+
+
+def experiments() -> Iterator[Experiment]:
+    """All tables and figures of all papers."""
+    for paper, names in MODULES.items():
+        for name in names:
+            yield importlib.import_module(f"experiments.{paper}.{name}").EXPERIMENT

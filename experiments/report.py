@@ -1,0 +1,65 @@
+"""Writes what was run of the papers' tables and figures as one page, CSV and Markdown.
+
+  python -m experiments.report --output_dir=out
+
+The page is OUTPUT_DIR/report/index.html: one file that needs no network.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from absl import flags
+
+from experiments import registry
+from experiments.harness import files, page, program, sections
+from experiments.harness.experiment import Experiment
+from tff_het.simulation import records
+
+
+def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str = "report") -> Path:
+    """Writes the report on all scales that were run; returns the page's path.
+
+    Args:
+      experiments: What may have been run.
+      output_dir: Where the results are.
+      folder_name: Where the report goes, inside `output_dir`.
+
+    Raises:
+      ValueError: If nothing was run, or a result was not written by this program.
+    """
+    found = [
+        section
+        for experiment in experiments
+        for scale in experiment.scales
+        if (section := sections.section(experiment, scale, output_dir)) is not None
+    ]
+    if not found:
+        raise ValueError(
+            f"There are no runs in {output_dir}. Make some, such as python -m "
+            f"experiments.hdafl.table3 --scale=smoke --output_dir={output_dir}."
+        )
+    folder = output_dir / folder_name
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in found:
+        records.write_atomically(folder / f"{section.id}.csv", files.as_csv(section))
+        records.write_atomically(folder / f"{section.id}.md", files.as_markdown(section))
+    records.write_atomically(folder / "index.html", page.page(found))
+    return folder / "index.html"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Writes the report; returns the exit code."""
+    values = flags.FlagValues()
+    flags.DEFINE_string("output_dir", "runs", "Where the results are.", flag_values=values)
+    if (code := program.parse(values, __doc__, argv)) is not None:
+        return code
+    try:
+        print(write(registry.experiments(), Path(values["output_dir"].value)))
+    except ValueError as error:
+        return program.refuse(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

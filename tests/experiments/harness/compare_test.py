@@ -1,0 +1,42 @@
+"""The matrix of methods, data sets and partitions."""
+
+import csv
+
+import pytest
+
+from experiments import compare
+
+COMMON = ("--set=rounds=1", "--set=local_steps=1", "--runtime=in_process")
+
+
+@pytest.mark.slow
+def test_matrix_has_every_method_data_set_and_partition(tmp_path):
+    argv = ["compare", "--seeds=2", "--partitions=iid,disjoint_classes", *COMMON]
+    assert compare.main([*argv, f"--output_dir={tmp_path}"]) == 0
+    page = (tmp_path / "comparison" / "index.html").read_text()
+    assert "python -m experiments.compare --datasets=digits" in page
+    rows = list(csv.DictReader((tmp_path / "comparison" / "compare-matrix-quick.csv").open()))
+    places = [(row["row"], row["column"]) for row in rows]
+    assert places == [
+        (method, f"digits/{partition}")
+        for method in ("hdafl", "fed_avg", "fed_avg - hdafl")
+        for partition in ("iid", "disjoint_classes")
+    ]
+    assert all(row["low"] and row["seeds"] == "2" for row in rows)
+    means = [float(row["ours"]) for row in rows]
+    assert means[4:] == pytest.approx([means[2] - means[0], means[3] - means[1]])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--datasets=nope", "--datasets takes different ones of"),
+        ("--methods=hdafl,hdafl", "--methods takes different ones of"),
+        ("--set=rounds", "--set takes name=value"),
+        ("--set=seed=3", "The harness itself gives the flags seed"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path, capsys, option, message):
+    assert compare.main(["compare", option, f"--output_dir={tmp_path}"]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

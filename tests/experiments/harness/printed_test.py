@@ -1,0 +1,66 @@
+"""Printed values against the papers' texts, where these are: the folder TFF_HET_PAPERS_DIR."""
+
+import dataclasses
+import os
+import pathlib
+import re
+
+import pytest
+
+from experiments import registry
+from experiments.harness.experiment import Experiment
+
+# Paper -> its text.
+TEXTS = {"hdafl": "hdafl_yang2020.txt"}
+EXPERIMENTS = list(registry.experiments())
+
+
+def wrong(experiment: Experiment, text: str) -> list[str]:
+    """What the paper does not print as the experiment says."""
+    words = " ".join(text.split())
+    found = []
+    for printed in experiment.printed:
+        if printed.quote not in words:
+            found.append(f"{printed.place}: no {printed.quote!r} in the text")
+        numbers = [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*\.?\d*", printed.quote)]
+        if printed.value not in [*numbers, *(-n for n in numbers)]:
+            found.append(f"{printed.place}: no {printed.value} in {printed.quote!r}")
+    return found
+
+
+@pytest.fixture(params=EXPERIMENTS, ids=lambda e: e.id)
+def experiment(request) -> Experiment:
+    return request.param
+
+
+@pytest.fixture
+def text(experiment) -> str:
+    folder = os.environ.get("TFF_HET_PAPERS_DIR")
+    if not folder:
+        pytest.skip("TFF_HET_PAPERS_DIR is not set: it names the folder of the papers' texts")
+    return (pathlib.Path(folder) / TEXTS[experiment.paper]).read_text()
+
+
+def test_printed_values_are_the_papers(experiment, text):
+    assert wrong(experiment, text) == []
+
+
+def test_a_typo_in_a_value_or_quote_is_found(experiment, text):
+    for index, printed in enumerate(experiment.printed):
+        for typo in (
+            dataclasses.replace(printed, value=printed.value + 0.01),
+            dataclasses.replace(printed, quote=printed.quote.replace("7", "1")),
+        ):
+            if typo != printed:
+                values = list(experiment.printed)
+                values[index] = typo
+                assert wrong(dataclasses.replace(experiment, printed=tuple(values)), text)
+
+
+def test_a_value_that_its_quote_lacks_is_found_without_the_text(experiment):
+    quotes = " ".join(printed.quote for printed in experiment.printed)
+    assert wrong(experiment, quotes) == []
+    if experiment.printed:
+        first, *rest = experiment.printed
+        typo = dataclasses.replace(first, value=first.value + 0.01)
+        assert wrong(dataclasses.replace(experiment, printed=(typo, *rest)), quotes)

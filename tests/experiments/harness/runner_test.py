@@ -1,0 +1,188 @@
+"""What is run, what is not run again, and what is said of what did not succeed."""
+
+import dataclasses
+import json
+
+import pytest
+
+from experiments.harness import data, identity, runner, store
+from experiments.harness.store import Status
+
+
+def test_a_run_that_two_cells_share_is_made_once(harness, make):
+    runs = harness.run(make())
+    assert len(runs) == harness.calls == 6  # Of 3 cells with 3 seeds each.
+    assert all(run.status is Status.OK for run in runs)
+
+
+def test_what_is_done_is_not_run_again(harness, make):
+    harness.run(make())
+    page = harness.page(make())
+    harness.run(make())
+    assert harness.calls == 6
+    assert harness.page(make()) == page
+
+
+def test_other_arguments_are_another_run(harness, make):
+    harness.run(make())
+    harness.run(make(second=0.4))
+    assert harness.calls == 9
+
+
+def test_other_code_is_another_run(harness, make, monkeypatch):
+    harness.run(make())
+    monkeypatch.setattr(identity, "code_hash", lambda paths: "changed")
+    harness.run(make())
+    assert harness.calls == 12
+
+
+def test_results_of_earlier_code_are_named(harness, make, monkeypatch):
+    harness.run(make())
+    monkeypatch.setattr(identity, "code_hash", lambda paths: "changed")
+    assert "9 ok, 9 of them by earlier code" in harness.page(make())
+
+
+def test_a_result_outlives_its_data(harness, make, monkeypatch):
+    made = make(data_sets=("digits",))
+    harness.run(made)
+
+    def nowhere(name, data_dir):
+        raise data.MissingDataError("Gone.")
+
+    monkeypatch.setattr(data, "find", nowhere)
+    assert all(run.status is Status.OK for run in harness.run(made))
+    assert harness.calls == 6
+
+
+def test_other_data_are_another_run(harness, make, monkeypatch):
+    made = make(data_sets=("digits",))
+    harness.run(made)
+    found = data.Available(None, "changed")
+    monkeypatch.setattr(data, "find", lambda name, data_dir: found)
+    harness.run(made)
+    assert harness.calls == 9
+
+
+def test_comments_and_docstrings_are_no_other_code(tmp_path):
+    texts = ['"""One."""\nx = 1\n', '"""Two."""\n\n# Why.\nx = (1)\n', '"""One."""\nx = 2\n']
+    hashes = []
+    for number, text in enumerate(texts):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "code.py").write_text(text)
+        hashes.append(identity.code_hash((str(folder),)))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_what_failed_is_shown_and_tried_again(harness, make):
+    harness.order(fail=0.5)
+    harness.run(make())
+    page = harness.page(make())
+    assert "RuntimeError: out of luck &amp; &lt;money&gt;" in page
+    assert "6 ok, 3 failed" in page and '<span class="failed">failed</span>' in page
+    assert ">undecided</span>: a exceeds b" in page
+    harness.order()
+    harness.run(make())
+    assert harness.calls == 3
+    assert "9 ok." in harness.page(make())
+
+
+def test_missing_data_are_named_and_the_others_run(harness, make):
+    made = make(data_sets=("omniglot",))
+    runs = harness.run(made, data_dir=str(harness.folder))
+    assert [run.status for run in runs] == [Status.OK] * 3 + [Status.MISSING_DATA] * 3
+    page = harness.page(made)
+    assert "missing data" in page and "omniglot_small28.npz" in page
+
+
+def test_numbers_that_are_not_finite_fail(harness, make):
+    (run,) = {r.status for r in harness.run(make(second=float("inf"))) if r.error}
+    assert run is Status.FAILED
+
+
+def test_a_damaged_result_is_named(harness, make):
+    harness.run(make())
+    task = runner.plan(make(), "smoke", [0], harness.folder)[0]
+    (task.folder / "result.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"result\.json is not a result"):
+        store.read(task.folder)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 7])
+def test_shards_cover_every_run_once(make, tmp_path, count):
+    tasks = runner.plan(make(), "smoke", range(5), tmp_path)
+    parts = [runner.shard(tasks, index, count) for index in range(1, count + 1)]
+    assert sorted(t.folder for part in parts for t in part) == sorted(t.folder for t in tasks)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_expected_time_is_what_another_seed_took(harness, make):
+    first, second, *_ = runner.plan(make(), "smoke", range(2), harness.folder)
+    assert runner.expected_seconds(first) == 2.0
+    run = runner.make(first, data_dir=None)
+    assert runner.expected_seconds(second) == run.record["seconds"] < 1.0
+
+
+def test_cells_that_do_not_fit_are_refused(make):
+    made = make()
+    scale = made.scales["smoke"]
+    twice = dataclasses.replace(scale, cells=scale.cells * 2)
+    with pytest.raises(ValueError, match="share names"):
+        dataclasses.replace(made, scales={"smoke": twice})
+    fewer = dataclasses.replace(scale, cells=scale.cells[:1])
+    with pytest.raises(ValueError, match="no scale has the cells"):
+        dataclasses.replace(made, scales={"smoke": fewer})
+    elsewhere = dataclasses.replace(made.printed[0], row="C")
+    with pytest.raises(ValueError, match="no place in a table"):
+        dataclasses.replace(made, printed=(elsewhere,))
+
+
+# --- Interruptions ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 4, 6])
+def test_interrupted_at_any_call_the_page_is_the_same(harness, new_harness, make, stop_at):
+    harness.order(stop_at=stop_at)
+    with pytest.raises(KeyboardInterrupt):
+        harness.run(make())
+    assert "not run" in harness.page(make()) or "unfinished" in harness.page(make())
+    harness.run(make())
+    whole = new_harness("whole")
+    whole.run(make())
+    assert harness.calls == whole.calls + 1
+    assert harness.page(make()) == whole.page(make())
+    for name in ("hdafl-made_up-smoke.csv", "hdafl-made_up-smoke.md"):
+        files = [h.folder / "report" / name for h in (harness, whole)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("call", range(1, 14))
+def test_interrupted_at_any_write_the_page_is_the_same(
+    harness, new_harness, make, monkeypatch, call
+):
+    writes = 0
+    write_json = store.records.write_json
+
+    def stop(path, values):
+        nonlocal writes
+        writes += 1
+        if writes == call:
+            raise KeyboardInterrupt
+        write_json(path, values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.records, "write_json", stop)
+        with pytest.raises(KeyboardInterrupt):
+            harness.run(make())
+    harness.run(make())
+    whole = new_harness("whole")
+    whole.run(make())
+    assert harness.page(make()) == whole.page(make())
+
+
+def test_result_is_one_file_that_says_all(harness, make):
+    run = harness.run(make())[0]
+    record = json.loads((run.folder / "result.json").read_text())
+    assert record["status"] == "ok" and record["key"] and record["seconds"] > 0
+    assert set(record["metrics"]) == {"value"}
+    assert "TensorFlow Federated" in record["versions"] and "cores" in record["hardware"]

@@ -1,0 +1,64 @@
+"""Statistics over seeds on numbers worked out by hand."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from experiments.harness import statistics
+from experiments.harness.statistics import Estimate, Verdict
+
+
+def test_interval_is_the_t_interval():
+    found = statistics.estimate([1.0, 2.0, 3.0])
+    half = 4.302652729911275 / math.sqrt(3)  # t of 2 degrees of freedom; the deviation is 1.
+    assert found.mean == 2.0 and found.num_seeds == 3
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
+
+
+def test_one_seed_has_no_interval_no_test_and_decides_nothing():
+    found = statistics.estimate([0.9])
+    assert found == Estimate(0.9, None, None, 1)
+    assert statistics.paired_t_test([0.9]) is None
+    assert statistics.verdict(found, 0.1) is Verdict.UNDECIDED
+
+
+def test_no_values_are_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        statistics.estimate([])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "expected"),
+    [
+        (0.11, 0.3, 0.10, Verdict.HOLDS),
+        (0.09, 0.3, 0.10, Verdict.UNDECIDED),
+        (0.10, 0.3, 0.10, Verdict.UNDECIDED),  # On the margin is not above it.
+        (0.01, 0.09, 0.10, Verdict.CONTRADICTED),
+        (-0.3, -0.1, 0.0, Verdict.CONTRADICTED),
+        (-0.1, 0.1, 0.0, Verdict.UNDECIDED),
+    ],
+)
+def test_verdict_is_read_off_the_interval(low, high, margin, expected):
+    assert statistics.verdict(Estimate((low + high) / 2, low, high, 3), margin) is expected
+
+
+def test_verdict_and_test_agree():
+    differences = [0.02, 0.05, 0.03, 0.06]
+    p = statistics.paired_t_test(differences)
+    a, b = [0.5, 0.6, 0.7, 0.8], [0.48, 0.55, 0.67, 0.74]
+    assert p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert p < 0.05
+    assert statistics.verdict(statistics.estimate(differences)) is Verdict.HOLDS
+
+
+def test_the_same_difference_everywhere_has_no_test():
+    assert statistics.paired_t_test([0.2, 0.2]) is None
+
+
+def test_a_claim_of_several_checks():
+    holds, no, open_ = Verdict.HOLDS, Verdict.CONTRADICTED, Verdict.UNDECIDED
+    assert statistics.all_of([holds, holds]) is holds
+    assert statistics.all_of([holds, open_]) is open_
+    assert statistics.all_of([open_, no, holds]) is no
+    assert statistics.all_of([]) is open_

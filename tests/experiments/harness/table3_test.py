@@ -1,0 +1,130 @@
+"""HDAFL's Table 3 in its smallest form, through runner and report."""
+
+import csv
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments import report
+from experiments.harness import program, runner
+from experiments.hdafl import settings
+from experiments.hdafl.table3 import EXPERIMENT
+
+ROOT = pathlib.Path(__file__).parents[3]
+COMMAND = ("--scale=smoke", "--runtime=in_process")
+ROWS = [f"{s}, {m}" for s in ("i.i.d", "non-i.i.d", "Disjoint") for m in ("HDAFL", "FedAvg")]
+
+
+def main(folder: pathlib.Path, *options: str) -> int:
+    argv = ["table3", *COMMAND, f"--output_dir={folder}", *options]
+    return program.main(EXPERIMENT, None, argv)
+
+
+def page(folder: pathlib.Path) -> str:
+    text = report.write([EXPERIMENT], folder).read_text()
+    return re.sub('<section id="times">.*<!-- times -->', "", text, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("smoke")
+    assert main(folder) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_smoke_fills_every_place_of_the_printed_table(smoke):
+    page(smoke)
+    rows = list(csv.DictReader((smoke / "report" / "hdafl-table3-smoke.csv").open()))
+    assert list(dict.fromkeys(row["row"] for row in rows)) == ROWS
+    assert len(rows) == len(EXPERIMENT.printed) == 18
+    assert all(math.isfinite(float(row["ours"])) and row["paper"] for row in rows)
+    assert all(row["low"] == "" for row in rows)  # One seed has no interval.
+
+
+@pytest.mark.slow
+def test_methods_of_a_setting_have_the_same_cohorts(smoke):
+    results = runner.read(EXPERIMENT, "smoke", smoke)
+    for setting, selected in (("i.i.d", 20), ("Disjoint", 31)):
+        found = []
+        for method in ("hdafl", "fed_avg"):
+            run = results.runs[settings.cell_name("stand-in", setting, selected, method), 0]
+            with (run.files / "clients.csv").open() as file:
+                found.append([(r["client"], r["rounds_trained"]) for r in csv.DictReader(file)])
+        assert found[0] == found[1]
+
+
+@pytest.mark.slow
+def test_again_it_runs_nothing(smoke, capsys):
+    before = page(smoke)
+    began = time.perf_counter()
+    assert main(smoke) == 0
+    assert time.perf_counter() - began < 20
+    capsys.readouterr()
+    assert main(smoke, "--dry_run") == 0
+    plan = capsys.readouterr().out
+    assert plan.count(": done") == 18 and "18 runs, about 0 s" in plan
+    assert page(smoke) == before
+
+
+@pytest.mark.slow
+def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
+    command = [sys.executable, "-m", "experiments.hdafl.table3", *COMMAND]
+    command += [f"--output_dir={tmp_path}"]
+    runs = tmp_path / "hdafl" / "runs"
+
+    def done(name: str) -> int:
+        return len(list(runs.glob(f"*/seed0/{name}")))
+
+    for further in (2, 5):
+        program_ = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ROOT})
+        deadline = time.monotonic() + 300
+        while done("files/times.csv") < further:
+            assert program_.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        program_.send_signal(signal.SIGKILL)
+        program_.wait()
+    assert main(tmp_path) == 0
+    assert page(tmp_path) == page(smoke)
+
+
+def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
+    assert program.main(EXPERIMENT, None, ["t", "--scale=paper", "--dry_run", "--shard=3/50"]) == 0
+    assert re.search(r"\d+ runs, about [\d.]+ h on two cores", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--scale=huge", "--scale=huge"),
+        ("--shard=0/2", "--shard is i/n"),
+        ("--shard=3/2", "--shard is i/n"),
+        ("--seeds=0", "--seeds=0"),
+        ("--model=mlp", "Unknown command line flag 'model'"),
+        ("positional", "Not a flag: positional"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused_in_one_line(tmp_path, capsys, option, message):
+    assert main(tmp_path, option) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1 and message in error
+
+
+def test_help_has_the_harness_flags(capsys):
+    assert program.main(EXPERIMENT, "What it is.", ["table3", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("What it is.")
+    for flag in ("scale", "data_dir", "output_dir", "seeds", "dry_run", "shard"):
+        assert re.search(rf"--(\[no\])?{flag}:", text)
+
+
+def test_report_without_runs_says_what_to_do(tmp_path, capsys):
+    assert report.main(["report", f"--output_dir={tmp_path}"]) == 2
+    assert "--scale=smoke" in capsys.readouterr().err
