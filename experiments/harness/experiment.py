@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from matplotlib.figure import Figure as Drawing
@@ -36,17 +35,15 @@ class Training:
 
 
 class Function(Protocol):
-    """A function of a seed, a folder of its own and the folder of data sets (None: download).
+    """A function of `seed`, `folder` of its own and `data_dir` of data sets (None: download).
 
-    It has a module and a name, and gives finite numbers by name.
+    It takes them by keyword, with the call's further arguments, and gives finite numbers by name.
     """
 
     __module__: str
     __qualname__: str
 
-    def __call__(
-        self, *, seed: int, folder: Path, data_dir: str | None, **arguments: Any
-    ) -> Mapping[str, float]: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Mapping[str, float]: ...
 
 
 @dataclasses.dataclass(frozen=True)

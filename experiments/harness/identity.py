@@ -5,6 +5,7 @@ import functools
 import hashlib
 import importlib
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,10 @@ def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
     if isinstance(work, Training):
         code = code_hash((*_LIBRARY, *_TRAINING))
     else:
-        module = importlib.import_module(work.function.__module__)
+        module = importlib.import_module(_module(work))
         assert module.__file__ is not None
-        code = code_hash((*_LIBRARY, module.__file__))
+        # It may read flags as training does.
+        code = code_hash((*_LIBRARY, *_TRAINING, module.__file__))
     return _digest([_content(work), list(fingerprints), code])
 
 
@@ -70,7 +72,14 @@ def _meaning(source: str) -> str:
 
 def function_name(call: Call) -> str:
     """The function's name, by which it can be imported."""
-    return f"{call.function.__module__}.{call.function.__qualname__}"
+    return f"{_module(call)}.{call.function.__qualname__}"
+
+
+def _module(call: Call) -> str:
+    """The module's name, also where it is the program that runs (`python -m`)."""
+    name = call.function.__module__
+    spec = sys.modules[name].__spec__ if name == "__main__" else None
+    return name if spec is None else spec.name
 
 
 def _content(work: Training | Call) -> Any:

@@ -4,7 +4,7 @@ The same flags give the same run, so what one table has run the others find done
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from experiments.harness.experiment import Cell, Scale, Training
 
@@ -182,8 +182,17 @@ def _omniglot(rounds: str, eval_every: str, seconds: float) -> Size:
     )
 
 
-def scales() -> dict[str, Scale]:
-    """The scales of the tables and figures that these runs make."""
+def scales(of: Collection[str] = tuple(SELECTED)) -> dict[str, Scale]:
+    """The scales of the tables and figures that these runs make, with the runs of some settings."""
+    return {
+        name: dataclasses.replace(
+            scale, cells=tuple(cell for cell in scale.cells if cell.name.split("/")[1] in of)
+        )
+        for name, scale in _all_scales().items()
+    }
+
+
+def _all_scales() -> dict[str, Scale]:
     smoke = tuple(_SMOKE.cells(STAND_IN))
     quick = (*_QUICK.cells(STAND_IN), *_omniglot("30", "10", 0.012).cells(OMNIGLOT))
     paper = (
