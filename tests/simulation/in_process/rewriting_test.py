@@ -54,7 +54,7 @@ def test_results_leave_a_body_together():
         nodes = {node.name: node for node in function.node_def}
         for source in function.ret.values():
             node = nodes.get(rewriting._source(source))
-            assert node is None or node.op == "Identity"  # None: an argument, passed on.
+            assert node is None or node.op == "IdentityN"  # None: an argument, passed on.
 
 
 def test_the_same_results(everywhere):

@@ -75,18 +75,17 @@ def _in_sequence(function: Any) -> None:
         if last is not None and last not in inputs[name]:
             nodes[name].input.append(f"^{last}")
         last = name
-    if last is None:
-        return
     # What one step gives to the next leaves together, after all of them; but for what it only
-    # passes on, which TensorFlow keeps out of the loop.
+    # passes on.
+    made = [name for name, source in function.ret.items() if _source(source) in nodes]
+    if not made:
+        return
     dtypes = {output.name: output.type for output in function.signature.output_arg}
-    made = [(name, source) for name, source in function.ret.items() if _source(source) in nodes]
-    for number, (name, source) in enumerate(made):
-        output = function.node_def.add(name=f"in_sequence_{number}", op="Identity")
-        output.input.extend([source, f"^{last}"])
-        output.attr["T"].type = dtypes[name]
-        function.ret[name] = f"{output.name}:output:0"
-        last = output.name
+    together = function.node_def.add(name="in_sequence", op="IdentityN")
+    together.input.extend([*(function.ret[name] for name in made), f"^{last}"])
+    together.attr["T"].list.type.extend(dtypes[name] for name in made)
+    for index, name in enumerate(made):
+        function.ret[name] = f"in_sequence:output:{index}"
 
 
 def _source(name: str) -> str:
