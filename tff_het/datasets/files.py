@@ -3,7 +3,7 @@
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -51,7 +51,8 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    # AttributeError, TypeError: np.load gives a bare array (no context manager) for a .npy file.
+    # AttributeError, TypeError: np.load gives a bare array (no context manager) for a .npy file;
+    # NotImplementedError: zipfile does not know the compression.
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -69,3 +70,18 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
     if missing:
         raise corrupt(path, f"arrays {list(keys)}", f"only {sorted(arrays)}", how_to_get)
     return arrays
+
+
+def check_integer_columns(
+    path: pathlib.Path,
+    arrays: Mapping[str, np.ndarray],
+    keys: Sequence[str],
+    length: int,
+    how_to_get: str,
+) -> None:
+    """Raises ValueError unless the arrays of these keys are integers [length]."""
+    for key in keys:
+        column = arrays[key]
+        if column.shape != (length,) or column.dtype.kind not in "iu":
+            found = f"{column.dtype} {list(column.shape)}"
+            raise corrupt(path, f"{key} integers [{length}]", found, how_to_get)

@@ -45,15 +45,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
         raise files.corrupt(
             path, "x uint8 [n, 28, 28], n > 0", f"{images.dtype} {list(images.shape)}", _HOW
         )
-    for key in ("label", "alphabet", "writer"):
-        column = arrays[key]
-        if column.shape != (len(images),) or column.dtype.kind not in "iu":
-            raise files.corrupt(
-                path,
-                f"{key} integers [{len(images)}]",
-                f"{column.dtype} {list(column.shape)}",
-                _HOW,
-            )
+    files.check_integer_columns(path, arrays, ("label", "alphabet", "writer"), len(images), _HOW)
     columns = {
         "x": images[..., None],
         "y": arrays["label"].astype(np.int32),

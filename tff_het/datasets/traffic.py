@@ -68,15 +68,7 @@ def _read_npz(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
             f"{lengths.dtype} {list(lengths.shape)}",
             _HOW,
         )
-    for key in ("label", "network"):
-        column = arrays[key]
-        if column.shape != (len(lengths),) or column.dtype.kind not in "iu":
-            raise files.corrupt(
-                path,
-                f"{key} integers [{len(lengths)}]",
-                f"{column.dtype} {list(column.shape)}",
-                _HOW,
-            )
+    files.check_integer_columns(path, arrays, ("label", "network"), len(lengths), _HOW)
     labels = arrays["label"]
     if names.ndim != 1 or names.dtype.kind != "U" or len(np.unique(names)) != len(names):
         raise files.corrupt(

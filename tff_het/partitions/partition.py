@@ -256,7 +256,8 @@ class Partition:
             )
         except FileNotFoundError:
             raise
-        # AttributeError: np.load gives a bare array (no context manager) for a .npy file.
+        # AttributeError: np.load gives a bare array (no context manager) for a .npy file;
+        # NotImplementedError: zipfile does not know the compression.
         except (
             zipfile.BadZipFile,
             zlib.error,

@@ -5,7 +5,7 @@ import functools
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +14,14 @@ import tensorflow_federated as tff
 
 from tff_het import seeding
 from tff_het.clients import Population
-from tff_het.evaluation import communication, statistics
-from tff_het.evaluation.local_test import (
-    GlobalTest,
-    LocalTest,
-    global_test,
-    has_global_model,
-    local_test,
-)
+from tff_het.evaluation import communication
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
+from tff_het.simulation.evaluating import Evaluation, Evaluator
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 from tff_het.simulation.records import Records
 from tff_het.simulation.stopping import StopRequest
@@ -62,13 +56,6 @@ class Settings:
         for name in ("rounds", "eval_every", "checkpoint_every", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}.")
-
-
-class Evaluation(NamedTuple):
-    """Every client with its own model on its own data, and the global model where there is one."""
-
-    local: Mapping[str, LocalTest]  # By split: test, and validation where clients have some.
-    global_test: GlobalTest | None
 
 
 class Result(NamedTuple):
@@ -140,7 +127,7 @@ def train(
             f"clients, {', '.join(population.ids[: len(evaluated)][:3])}, ...; found "
             f"{', '.join(evaluated.ids[:3])}, ..."
         )
-    evaluate = _Evaluator(process, evaluated, test_examples)
+    evaluate = Evaluator(process, evaluated, test_examples)
     ledger = communication.ledger(process) if ledger is None else ledger
     checkpoints = records = None
     if folder is not None:
@@ -184,7 +171,7 @@ def train(
                 evaluation = None
                 if done == settings.rounds or done % settings.eval_every == 0:
                     evaluation = evaluate(state, states)
-                    row |= _evaluation_row(evaluation)
+                    row |= evaluation.row()
                 _check_finite(done, row)
                 times.append(time.perf_counter())
 
@@ -228,7 +215,7 @@ def _save(
 ) -> None:
     """Keeps what a round gave, and makes a checkpoint of all that was kept where one is due."""
     began = time.perf_counter()
-    records.put(row, _client_rows(done, evaluation))
+    records.put(row, [] if evaluation is None else evaluation.client_rows(done))
     if due:
         states.write(done, changed)
         records.save(done, state)
@@ -253,47 +240,6 @@ def _drop_evaluation(checkpoints: Checkpoints, columns: Sequence[str], done: int
     checkpoints.put_row("clients", done, "")
 
 
-class _Evaluator:
-    """Evaluates all clients, whether they were sampled or not."""
-
-    def __init__(
-        self,
-        process: FederatedProcess,
-        population: Population,
-        test_examples: Mapping[str, np.ndarray] | None,
-    ):
-        self._process = process
-        self._population = population
-        self._test_examples = test_examples
-        has_validation = any(len(client.validation["y"]) for client in population)
-        self.splits = ("test", "validation") if has_validation else ("test",)
-        self.has_global_model = has_global_model(process)
-
-    def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
-        local = {
-            split: local_test(
-                self._process,
-                state,
-                self._population,
-                lambda client: states.get(client, state),
-                split=split,
-            )
-            for split in self.splits
-        }
-        if not self.has_global_model:
-            return Evaluation(local, None)
-        if self._test_examples is not None:
-            return Evaluation(local, global_test(self._process, state, self._test_examples))
-        return Evaluation(local, _pooled(local["test"]))
-
-
-def _pooled(local: LocalTest) -> GlobalTest:
-    """The global model on all clients' test examples, which it has just been tested on."""
-    accuracy = statistics.distribution(local.accuracy, local.num_examples)["weighted_mean"]
-    loss = statistics.distribution(local.loss, local.num_examples)["weighted_mean"]
-    return GlobalTest(int(local.num_examples.sum()), accuracy, loss)
-
-
 def _training_row(
     done: int, num_clients: int, metrics: Mapping[str, Any], ledger: communication.Ledger
 ) -> dict[str, Any]:
@@ -313,46 +259,9 @@ def _check_finite(done: int, row: Mapping[str, Any]) -> None:
             )
 
 
-_STATISTICS = ("mean", "weighted_mean", "std", "min", "worst_decile")
-
-
-def _evaluation_row(evaluation: Evaluation) -> dict[str, float]:
-    row: dict[str, float] = {}
-    for split, result in evaluation.local.items():
-        for name in ("accuracy", "loss"):
-            values = statistics.distribution(getattr(result, name), result.num_examples)
-            chosen = _STATISTICS if name == "accuracy" else ("mean", "weighted_mean")
-            row |= {f"local_{split}_{name}_{key}": values[key] for key in chosen}
-    if evaluation.global_test is not None:
-        row["global_test_accuracy"] = evaluation.global_test.accuracy
-        row["global_test_loss"] = evaluation.global_test.loss
-    return row
-
-
-def _columns(process: FederatedProcess, evaluate: _Evaluator) -> list[str]:
+def _columns(process: FederatedProcess, evaluate: Evaluator) -> list[str]:
     metrics_type = process.next.type_signature.result.metrics.member
     columns = ["round", "clients"]
     columns += [f"train_{name}" for name, _ in tff.structure.iter_elements(metrics_type["train"])]
     columns += ["bytes_up", "bytes_down"]
-    for split in evaluate.splits:
-        columns += [f"local_{split}_accuracy_{key}" for key in _STATISTICS]
-        columns += [f"local_{split}_loss_{key}" for key in ("mean", "weighted_mean")]
-    if evaluate.has_global_model:
-        columns += ["global_test_accuracy", "global_test_loss"]
-    return columns
-
-
-def _client_rows(done: int, evaluation: Evaluation | None) -> Iterator[dict[str, Any]]:
-    if evaluation is None:
-        return
-    for split, result in evaluation.local.items():
-        for index, client in enumerate(result.client_ids):
-            yield {
-                "round": done,
-                "split": split,
-                "client": client,
-                "num_examples": result.num_examples[index],
-                "accuracy": result.accuracy[index],
-                "loss": result.loss[index],
-                "rounds_trained": result.rounds[index],
-            }
+    return columns + evaluate.columns()
