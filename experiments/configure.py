@@ -1,6 +1,7 @@
 """From flags to what they name: data, clients, network, local training, schedule."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from tff_het.learning import batching
 from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import architectures, objectives
 from tff_het.simulation import cohorts, loop
 
 # Flags that do not define a run: with others, a run may go on where it stopped.
@@ -44,6 +45,13 @@ _PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "group_column": ("groups", "column", str),
     "max_groups": ("groups", "max_groups", int),
     "shared_classes": ("groups", "shared_classes", int),
+}
+
+# Flag -> the option of methods that it sets.
+_METHOD_OPTIONS = {
+    "local_layers": "local",
+    "cgau_variant": "variant",
+    "condition_output": "condition_output",
 }
 
 
@@ -140,13 +148,17 @@ def setup() -> Setup:
         dataset, partition, validation_fraction=data_flags.VALIDATION_FRACTION.value, seed=seed
     )
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
+    architecture = architectures.make(
+        method_flags.MODEL.value, population.element_spec, dataset.num_classes
+    )
+    if method_flags.CLASS_WEIGHTS.value is not None:
+        weights = _class_weights(method_flags.CLASS_WEIGHTS.value, dataset.num_classes)
+        architecture = dataclasses.replace(architecture, loss=objectives.class_weighted(weights))
     return Setup(
         dataset=dataset,
         partition=partition,
         population=population,
-        architecture=architectures.make(
-            method_flags.MODEL.value, population.element_spec, dataset.num_classes
-        ),
+        architecture=architecture,
         training=training,
         schedule=cohorts.uniform(len(population), cohort_size, seed),
         settings=loop.Settings(
@@ -169,13 +181,16 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
     names = method_flags.METHOD.value
     if not names or len(set(names)) < len(names):
         raise ValueError(f"--method needs one or more different methods, found {names}.")
-    options = {"local": method_flags.LOCAL_LAYERS.value, "server_optimizer": _server_optimizer()}
-    options = {name: value for name, value in options.items() if value is not None}
     taken = {method: methods.options(method) for method in names}
+    options = {option: flags.FLAGS[flag].value for flag, option in _METHOD_OPTIONS.items()}
+    options["server_optimizer"] = _server_optimizer()
+    options = {option: value for option, value in options.items() if value is not None}
     for option in options:
         if not any(option in accepted for accepted in taken.values()):
-            flag = {"local": "--local_layers"}.get(option, f"--{option}")
-            raise ValueError(f"{flag} has no meaning for {', '.join(names)}.")
+            flag = {option: flag for flag, option in _METHOD_OPTIONS.items()}.get(option, option)
+            raise ValueError(f"--{flag} has no meaning for {', '.join(names)}.")
+    # What the data say, for methods that ask.
+    options["num_clients"] = len(made.population)
     return {
         method: methods.build(
             method,
@@ -254,6 +269,19 @@ def _training() -> LocalTraining:
         clip_norm=method_flags.CLIP_NORM.value,
         learning_rate=decayed if decay else None,
     )
+
+
+def _class_weights(texts: list[str], num_classes: int) -> list[float]:
+    try:
+        weights = [float(text) for text in texts]
+    except ValueError:
+        weights = []
+    if len(weights) != num_classes or not all(0 < weight < math.inf for weight in weights):
+        raise ValueError(
+            f"--class_weights needs a positive number for each of the {num_classes} classes, such "
+            f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found {','.join(texts)}."
+        )
+    return weights
 
 
 def _server_optimizer():

@@ -3,6 +3,7 @@
 from absl import flags
 
 from tff_het import methods
+from tff_het.methods import cgau
 from tff_het.models import architectures
 
 METHOD = flags.DEFINE_list(
@@ -21,6 +22,21 @@ LOCAL_LAYERS = flags.DEFINE_list(
     "local_layers",
     None,
     "Layers that stay at the client, for methods with a choice. Default: the method's own.",
+)
+CGAU_VARIANT = flags.DEFINE_enum(
+    "cgau_variant",
+    None,
+    cgau.VARIANTS,
+    "Whether clients keep their conditioning (private, the default) or it is averaged like all "
+    "weights (shared_one_hot, as in the authors' code).",
+)
+CONDITION_OUTPUT = flags.DEFINE_bool(
+    "condition_output", None, "Condition the last layer too (method cgau). Default: no."
+)
+CLASS_WEIGHTS = flags.DEFINE_list(
+    "class_weights",
+    None,
+    "What an example of each class counts in the loss, such as 1,50. Default: all the same.",
 )
 LOCAL_EPOCHS = flags.DEFINE_integer(
     "local_epochs", None, "Passes over a client's examples in a round (E).", lower_bound=1

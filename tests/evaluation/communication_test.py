@@ -244,7 +244,7 @@ def float_of(number):
 
 
 def test_moving_statistics_travel():
-    def network(x, num_classes):
+    def network(x, num_classes, layers):
         x = tf.keras.layers.Dense(UNITS, name="dense_1")(x)
         x = tf.keras.layers.BatchNormalization(name="norm")(x)
         return x, tf.keras.layers.Dense(num_classes, name="output")(x)

@@ -10,11 +10,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures
-from tff_het.models.layers import Dropout
+from tff_het.models.layers import Dropout, Layers
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -26,12 +27,13 @@ BODY = [(FEATURES, UNITS), (UNITS,)]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A method, its options, and the shapes of what is local in it."""
+    """A method, its options, the shapes of what is local in it, and whether models differ."""
 
     method: str
     local: list[tuple[int, ...]]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     label: str = ""
+    personal: bool | None = None  # Whatever is local, where None.
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -47,15 +49,28 @@ CASES = [
     ),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("cgau", local=[(UNITS,), (UNITS,)]),
+    Case(
+        "cgau",
+        local=[(UNITS,), (UNITS,), (CLASSES,)],
+        options={"condition_output": True},
+        label="-output",
+    ),
+    Case(
+        "cgau",
+        local=[],
+        options={"variant": "shared_one_hot", "num_clients": 8},
+        label="-shared",
+        personal=True,
+    ),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]
 
 
-def network(x: tf.Tensor, num_classes: int):
-    hidden = tf.keras.layers.Dense(UNITS, name="dense_1", activation="tanh")(x)
-    hidden = Dropout(0.2)(hidden)
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+def network(x: tf.Tensor, num_classes: int, layers: Layers):
+    hidden = Dropout(0.2)(layers.dense(UNITS, "dense_1")(x))
+    return hidden, layers.output(num_classes)(hidden)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -149,9 +164,9 @@ def test_local_means_local(case, process):
     sent = process.client_update.type_signature.result.member
     kept = sent["state"]["model"]
     assert sorted(shapes(kept)) == sorted(case.local)
-    everything = [spec.shape for spec in process.model.specs]
-    travels = [shape for shape in everything if shape not in case.local]
-    assert sorted(shapes(sent["update"])) == sorted(travels)
+    everything = collections.Counter(spec.shape for spec in process.model.specs)
+    everything.subtract(case.local)
+    assert sorted(shapes(sent["update"])) == sorted(everything.elements())
     assert shapes(sent["weight"]) == [()]
     assert set(shapes(sent["metrics"])) == {()}
     # Nor is anything of it, or any example, in what the server takes.
@@ -309,7 +324,9 @@ def test_predictions_are_a_clients_own(case, process, start):
     )
     assert one["logits"].shape == (6, CLASSES)
     assert one["hidden"].shape == (6, UNITS)
-    assert np.array_equal(one["logits"], two["logits"]) == (not case.local)
+    personal = bool(case.local) if case.personal is None else case.personal
+    assert np.array_equal(one["logits"], two["logits"]) != personal
+    assert has_global_model(process) != personal
 
 
 def test_as_learning_process(case, process, start):

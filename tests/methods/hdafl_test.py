@@ -18,7 +18,7 @@ ELEMENT = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
 SIZES = {0: 8, 1: 9, 2: 3}
 
 
-def network(x, num_classes):
+def network(x, num_classes, layers):
     hidden = tf.keras.layers.Dense(5, activation="tanh", name="dense_1")(x)
     return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
 

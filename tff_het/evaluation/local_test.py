@@ -110,7 +110,8 @@ def local_test(
 
 def has_global_model(process: FederatedProcess) -> bool:
     """Whether the global variables alone are a complete model, the same for all clients."""
-    return not any(spec.local for spec in process.model.specs)
+    model = process.model
+    return not model.client_is_input and not any(spec.local for spec in model.specs)
 
 
 def global_test(
@@ -119,7 +120,7 @@ def global_test(
     """Tests the one global model on a common test set.
 
     Args:
-      process: A process whose model has no local variables.
+      process: A process whose model is the same for all clients.
       server_state: Its server state.
       examples: Columns [n, ...], n > 0, among them `y`, integers [n].
 
@@ -132,7 +133,7 @@ def global_test(
         local = [spec.path for spec in process.model.specs if spec.local]
         raise ValueError(
             "There is no single global model to test: each client has its own "
-            f"{', '.join(local)}. Use local_test."
+            f"{', '.join(local) or 'predictions, since the client is an input'}. Use local_test."
         )
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")

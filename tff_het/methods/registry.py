@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.methods.centralized import build_centralized
+from tff_het.methods.cgau import build_cgau
 from tff_het.methods.fed_avg import build_fed_avg
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.local_only import build_local_only
@@ -14,6 +15,7 @@ from tff_het.models.architectures import Architecture
 METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "fed_avg": build_fed_avg,
     "hdafl": build_hdafl,
+    "cgau": build_cgau,
     "local_only": build_local_only,
     "centralized": build_centralized,
 }

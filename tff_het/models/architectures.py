@@ -2,13 +2,14 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from tff_het.models import keras_model, objectives
-from tff_het.models.layers import Dropout
+from tff_het.models.layers import Dropout, Layers
 from tff_het.models.model import Model, PerExample
 
 _FULL_PACKET = 1500  # Bytes, of Ethernet.
@@ -23,96 +24,94 @@ class Architecture:
 
     Attributes:
       name: Its name in `ARCHITECTURES`.
-      build: Builds the Keras model, which gives `logits` [b, classes] and
-        `hidden` [b, units], the activations before the last layer.
+      build: Builds the Keras model of layers of a kind; it gives `logits` [b, classes]
+        and `hidden` [b, units], the activations before the last layer.
       example_spec: Columns of a client's examples.
-      layers: Names of all layers with variables, from input to output.
+      layers: Names of all layers with variables, from input to output, of whatever kind.
       head: Names of those that classify: the last one.
       loss: What is minimised, per example.
       metrics: What is reported beside it; accuracy by default.
+      kind: What the layers are.
     """
 
     name: str
-    build: Callable[[], tf.keras.Model]
+    build: Callable[[Layers], tf.keras.Model]
     example_spec: Mapping[str, tf.TensorSpec]
     layers: tuple[str, ...]
     head: tuple[str, ...]
     loss: PerExample = objectives.cross_entropy
     metrics: Mapping[str, PerExample] | None = None
+    kind: Layers = dataclasses.field(default_factory=Layers)
 
     def model(self, local: keras_model.Local = ()) -> Model:
         """Returns the model with these layers (or variables) local; as `from_keras`."""
         return keras_model.from_keras(
-            self.build, self.example_spec, local=local, loss=self.loss, metrics=self.metrics
+            functools.partial(self.build, self.kind),
+            self.example_spec,
+            local=local,
+            loss=self.loss,
+            metrics=self.metrics,
         )
 
 
-# Takes the input's symbol and the number of classes, gives (hidden, logits).
-Network = Callable[[tf.Tensor, int], tuple[tf.Tensor, tf.Tensor]]
-
-
-def _conv(filters: int, size: int, name: str, padding: str = "same"):
-    return tf.keras.layers.Conv2D(filters, size, padding=padding, activation="relu", name=name)
-
-
-def _dense(units: int, name: str):
-    return tf.keras.layers.Dense(units, activation="relu", name=name)
+# Takes the input's symbol, the number of classes and the layers, gives (hidden, logits).
+Network = Callable[[tf.Tensor, int, Layers], tuple[tf.Tensor, tf.Tensor]]
 
 
 def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
     """Fully connected ReLU layers of these widths, each behind dropout, and a linear output."""
 
-    def network(x: tf.Tensor, num_classes: int):
+    def network(x: tf.Tensor, num_classes: int, layers: Layers):
         x = tf.keras.layers.Flatten()(x)
         for index, width in enumerate(units):
             x = Dropout(dropout)(x) if dropout else x
-            x = _dense(width, f"dense_{index + 1}")(x)
-        return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+            x = layers.dense(width, f"dense_{index + 1}")(x)
+        return x, layers.output(num_classes)(x)
 
     return network
 
 
-def digits_cnn(x: tf.Tensor, num_classes: int):
+def digits_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """Two small convolutions for 8 x 8 images, and one hidden layer of 32 units."""
-    x = _conv(8, 3, "conv_1")(x)
-    x = _conv(16, 3, "conv_2")(x)
+    x = layers.conv(8, 3, "conv_1")(x)
+    x = layers.conv(16, 3, "conv_2")(x)
     x = tf.keras.layers.MaxPool2D()(x)
-    x = _dense(32, "dense_1")(tf.keras.layers.Flatten()(x))
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = layers.dense(32, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, layers.output(num_classes)(x)
 
 
-def small_cnn(x: tf.Tensor, num_classes: int):
+def small_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """5 x 5 x 16, pool, 5 x 5 x 32, pool, 64 units: a light network for 28 x 28 or 32 x 32."""
-    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_2", padding="valid")(x))
-    x = _dense(64, "dense_1")(tf.keras.layers.Flatten()(x))
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = tf.keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_1", padding="valid")(x))
+    x = tf.keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_2", padding="valid")(x))
+    x = layers.dense(64, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, layers.output(num_classes)(x)
 
 
-def lenet5(x: tf.Tensor, num_classes: int):
+def lenet5(x: tf.Tensor, num_classes: int, layers: Layers):
     """LeNet-5 as used for CIFAR-10 (Liang et al. 2019): 5x5x6, 5x5x16, 120, 100 units.
 
     64,102 parameters on 32 x 32 x 3 with 10 classes (second dense layer 100 units).
     """
-    x = tf.keras.layers.MaxPool2D()(_conv(6, 5, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(_conv(16, 5, "conv_2", padding="valid")(x))
-    x = _dense(120, "dense_1")(tf.keras.layers.Flatten()(x))
-    x = _dense(100, "dense_2")(x)
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = tf.keras.layers.MaxPool2D()(layers.conv(6, 5, "conv_1", padding="valid")(x))
+    x = tf.keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_2", padding="valid")(x))
+    x = layers.dense(120, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = layers.dense(100, "dense_2")(x)
+    return x, layers.output(num_classes)(x)
 
 
-def femnist_cnn(x: tf.Tensor, num_classes: int):
+def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """LEAF's network (Caldas et al. 2018): 5x5x32, pool, 5x5x64, pool, 2048 units.
 
     6.6 million parameters on 28 x 28 x 1 with 62 classes.
     """
-    x = tf.keras.layers.MaxPool2D()(_conv(32, 5, "conv_1")(x))
-    x = tf.keras.layers.MaxPool2D()(_conv(64, 5, "conv_2")(x))
-    x = _dense(2048, "dense_1")(tf.keras.layers.Flatten()(x))
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = tf.keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_1")(x))
+    x = tf.keras.layers.MaxPool2D()(layers.conv(64, 5, "conv_2")(x))
+    x = layers.dense(2048, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, layers.output(num_classes)(x)
 
 
-def hdafl_small(x: tf.Tensor, num_classes: int):
+def hdafl_small(x: tf.Tensor, num_classes: int, layers: Layers):
     """4x4x14, pool, 4x4x23, pool, 7 units: as small as the network of HDAFL's Table 4.
 
     Yang et al. (2020) print no sizes, but Table 4's megabytes over rounds and clients come to
@@ -122,13 +121,13 @@ def hdafl_small(x: tf.Tensor, num_classes: int):
     """
     # A classifier on u units has 62 (u + 1) parameters, so 3.8 KB leave room for 7 units alone. Of
     # 1,000 bytes the difference would be 462 to 488 parameters, which no dense layer has.
-    x = tf.keras.layers.MaxPool2D()(_conv(14, 4, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(_conv(23, 4, "conv_2", padding="valid")(x))
-    x = _dense(7, "dense_1")(tf.keras.layers.Flatten()(x))
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = tf.keras.layers.MaxPool2D()(layers.conv(14, 4, "conv_1", padding="valid")(x))
+    x = tf.keras.layers.MaxPool2D()(layers.conv(23, 4, "conv_2", padding="valid")(x))
+    x = layers.dense(7, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, layers.output(num_classes)(x)
 
 
-def traffic_cnn(x: tf.Tensor, num_classes: int):
+def traffic_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """Over the packets of a flow: 3x32, 3x64, pool, 96 units.
 
     The 1D-CNN of HDAFL's traffic classification (Yang et al. 2020) is not printed. Table 5's gains
@@ -137,15 +136,16 @@ def traffic_cnn(x: tf.Tensor, num_classes: int):
     """
     x = tf.keras.layers.Reshape((-1, 1))(x)
     for index, filters in enumerate((32, 64), start=1):
-        x = tf.keras.layers.Conv1D(filters, 3, activation="relu", name=f"conv_{index}")(x)
+        x = layers.conv1d(filters, 3, f"conv_{index}")(x)
     x = tf.keras.layers.Flatten()(tf.keras.layers.MaxPool1D()(x))
-    x = _dense(96, "dense_1")(x)
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+    x = layers.dense(96, "dense_1")(x)
+    return x, layers.output(num_classes)(x)
 
 
 NETWORKS: dict[str, Network] = {
     "mlp": mlp([200]),
     "mlp_two_layers": mlp([64, 64], dropout=0.5),
+    "mlp_two_layers_128": mlp([128, 128], dropout=0.5),
     "mlp_lg": mlp([512, 256, 256, 128]),
     "digits_cnn": digits_cnn,
     "small_cnn": small_cnn,
@@ -180,13 +180,13 @@ def make(
     chosen = network
     dtype, shape = element_spec["x"]
 
-    def build() -> tf.keras.Model:
+    def build(kind: Layers) -> tf.keras.Model:
         x = tf.keras.Input(shape, dtype=np.dtype(dtype).name, name="x")
-        hidden, logits = chosen(_scaled(x), num_classes)
+        hidden, logits = chosen(_scaled(x), num_classes, kind)
         return tf.keras.Model(x, {"logits": logits, "hidden": hidden}, name=name)
 
     try:
-        keras = build()
+        keras = build(Layers())
     except ValueError as error:
         raise ValueError(
             f"Model {name!r} does not take examples of shape {shape}: {error}"

@@ -1,5 +1,6 @@
 """From a Keras model and a choice of local variables to a `Model`."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -38,7 +39,9 @@ def from_keras(
 
     The Keras model takes the column `x`, or, with several inputs, the columns
     named as its inputs, and returns logits [b, classes] or a mapping of outputs
-    by name. Its regularisers and `add_loss` terms are part of the loss.
+    by name. Its regularisers and `add_loss` terms are part of the loss. Layers whose
+    output depends on which client calls (`calling.current`) say so by an attribute
+    `client_is_input`.
 
     What cannot be refused, since it cannot be seen: `Lambda` layers that draw from
     `tf.random.*`, and layers whose `call` is a `tf.function`, which keep the values of
@@ -65,7 +68,7 @@ def from_keras(
         outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
         return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
 
-    return functional(
+    model = functional(
         call,
         keras_model.weights,
         example_spec,
@@ -74,6 +77,8 @@ def from_keras(
         loss=loss,
         metrics=metrics,
     )
+    asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
+    return dataclasses.replace(model, client_is_input=asks)
 
 
 def build_with_slots(build: Callable[[], _Built]) -> _Built:
@@ -81,7 +86,8 @@ def build_with_slots(build: Callable[[], _Built]) -> _Built:
     # Keras numbers unnamed layers for the whole process; paths, and with them
     # what a predicate sees, must not depend on what was built before.
     tf.keras.backend.reset_uids()
-    with slots.slots():
+    # Keras calls layers on symbols while it builds: some ask for the client even then.
+    with slots.slots(), calling.call(ClientContext(0, 0, 0), [0, 0]):
         return build()
 
 

@@ -1,8 +1,34 @@
-"""Keras layers that draw their random numbers from the call's seed."""
+"""What networks are made of: the usual layers, and dropout with the call's seed."""
 
 import tensorflow as tf
 
 from tff_het.models import calling
+
+
+class Layers:
+    """The layers of a network: fully connected and convolutional with ReLU, and a linear output.
+
+    A method whose layers are others derives from this class, so that it takes
+    every network.
+    """
+
+    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+        """A hidden layer, [b, features] -> [b, units]."""
+        return tf.keras.layers.Dense(units, activation="relu", name=name)
+
+    def conv(
+        self, filters: int, size: int, name: str, padding: str = "same"
+    ) -> tf.keras.layers.Layer:
+        """A convolution with windows size x size, [b, h, w, channels] -> [b, h', w', filters]."""
+        return tf.keras.layers.Conv2D(filters, size, padding=padding, activation="relu", name=name)
+
+    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
+        """A convolution without padding, [b, t, channels] -> [b, t', filters]."""
+        return tf.keras.layers.Conv1D(filters, size, activation="relu", name=name)
+
+    def output(self, num_classes: int) -> tf.keras.layers.Layer:
+        """The last layer, [b, features] -> logits [b, classes]."""
+        return tf.keras.layers.Dense(num_classes, name="output")
 
 
 class Dropout(tf.keras.layers.Layer):

@@ -96,6 +96,8 @@ class Model:
       loss: (variables, batch, client, seed, training) -> `LossOutput`. `seed` is
         int32 [2] and feeds dropout and sampling; `client` a `ClientContext`.
       metrics: By name, what is averaged over examples while training.
+      client_is_input: Whether predictions depend on `client`, so that even without local
+        variables no two clients have the same model.
     """
 
     specs: tuple[VariableSpec, ...]
@@ -104,6 +106,7 @@ class Model:
     predict: Callable[[Variables, Batch, ClientContext, Any, bool], Outputs]
     loss: Callable[[Variables, Batch, ClientContext, Any, bool], LossOutput]
     metrics: Mapping[str, PerExample]
+    client_is_input: bool = False
 
     def split(self, values: Sequence[Any]) -> Variables:
         """Sorts one value for each variable, in the model's order, into `Variables`."""

@@ -1,8 +1,10 @@
 """Losses and metrics of one example each; the client work averages them."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
-from tff_het.models.model import Batch, Outputs
+from tff_het.models.model import Batch, Outputs, PerExample
 
 
 def cross_entropy(batch: Batch, outputs: Outputs) -> tf.Tensor:
@@ -10,6 +12,17 @@ def cross_entropy(batch: Batch, outputs: Outputs) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=batch["y"], logits=outputs["logits"]
     )
+
+
+def class_weighted(weights: Sequence[float]) -> PerExample:
+    """Cross entropy, times the weight of the label's class; as Keras's `class_weight`."""
+
+    def weighted(batch: Batch, outputs: Outputs) -> tf.Tensor:
+        return tf.gather(tf.constant(weights, tf.float32), batch["y"]) * cross_entropy(
+            batch, outputs
+        )
+
+    return weighted
 
 
 def accuracy(batch: Batch, outputs: Outputs) -> tf.Tensor:

@@ -11,17 +11,17 @@ from tff_het import methods, seeding
 from tff_het.learning import example_files
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
-from tff_het.models.layers import Dropout
+from tff_het.models.layers import Dropout, Layers
 from tff_het.simulation import feeding
 
 FEATURES, CLASSES, SEED = 6, 3, 1
 SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
 
 
-def network(x: tf.Tensor, num_classes: int):
-    hidden = tf.keras.layers.Dense(5, name="dense_1", activation="tanh")(x)
-    hidden = Dropout(0.2)(tf.keras.layers.BatchNormalization()(hidden))
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+def network(x: tf.Tensor, num_classes: int, layers: Layers):
+    hidden = tf.keras.layers.BatchNormalization()(layers.dense(5, "dense_1")(x))
+    hidden = Dropout(0.2)(hidden)
+    return hidden, layers.output(num_classes)(hidden)
 
 
 def build(method: str, **options):

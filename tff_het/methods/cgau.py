@@ -1,0 +1,74 @@
+"""Client adaptation: gated layers, shifted by vectors that each client learns for itself (CGAU).
+
+L. Rieger, R. Høegh, L. K. Hansen: Client Adaptation improves Federated Learning with Simulated
+Non-IID Clients (2020).
+
+| paper, eq. (1) | here                                                                      |
+|----------------|---------------------------------------------------------------------------|
+| W_f, W_g       | `filter` and `gate` of every hidden layer: global variables               |
+| V_f, V_g       | their conditioning: [units] at each client, or a row [units] of [K, units] |
+| h              | the client's index                                                        |
+| K, N           | `num_clients`; the width of the layer                                     |
+
+Two variants. `private`: "this conditioning can simply be maintained locally" (§3.2), as local
+variables that no one else sees. `shared_one_hot`, as the authors' code has it: the client is an
+input, and V_f, V_g are averaged like all other weights. Then client k's row is changed by k alone,
+but by n_k/n of its local change only, and everyone receives everybody's rows. In both, the
+conditioning starts at 0.
+"""
+
+import dataclasses
+
+from tff_het.learning.client_work import LocalTraining, local_sgd
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.server_step import apply_update
+from tff_het.models.architectures import Architecture
+from tff_het.models.gated import GatedLayers, is_conditioning
+
+VARIANTS = ("private", "shared_one_hot")
+
+
+def build_cgau(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    num_clients: int | None = None,
+    variant: str = "private",
+    condition_output: bool = False,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds CGAU.
+
+    Args:
+      architecture: The network; its hidden layers become gated ones of the same width.
+      training: Settings of the clients' local SGD, which trains both parts together.
+      seed: The initial weights follow from it.
+      num_clients: K; `shared_one_hot` needs it.
+      variant: One of `VARIANTS`.
+      condition_output: Whether the logits are shifted as well (the authors' code does; the paper
+        has no such term).
+      aggregator: The mean weighted by examples by default.
+      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
+
+    Raises:
+      ValueError: If there is no such variant, or the number of clients is missing.
+    """
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; found {variant!r}.")
+    shared = variant == "shared_one_hot"
+    if shared and num_clients is None:
+        raise ValueError("shared_one_hot needs num_clients: the network has a row for each.")
+    layers = GatedLayers(num_clients if shared else None, condition_output)
+    gated = dataclasses.replace(architecture, kind=layers)
+    model = gated.model(local=() if shared else is_conditioning)
+    return compose(
+        model,
+        local_sgd(model, training),
+        seed=seed,
+        aggregator=aggregator,
+        server_step=apply_update(model, server_optimizer),
+        initial_local=shared_start,
+    )

@@ -1,0 +1,142 @@
+"""Gated layers that are shifted by what belongs to a client (CGAU).
+
+L. Rieger, R. Høegh, L. K. Hansen: Client Adaptation improves Federated Learning with Simulated
+Non-IID Clients (2020), eq. (1):
+
+    z = tanh(W_f x + V_f h) * sigmoid(W_g x + V_g h)
+
+With h one-hot, V_f h is a row of V_f: a vector [units] for each client, its *conditioning*. It is
+0 in the beginning, so that a client never met is served without.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tff_het.models import calling
+from tff_het.models.layers import Layers
+
+
+def is_conditioning(path: str) -> bool:
+    """Whether the variable with this path is a client's conditioning."""
+    return path.endswith("conditioning")
+
+
+class _Conditioned(tf.keras.layers.Layer):
+    """A layer with vectors of which every client has its own.
+
+    Either the variables are the vectors themselves, [units] (to be kept as local ones), or they
+    hold those of all clients, [num_clients, units], of which a call takes its client's row.
+    """
+
+    def __init__(self, num_clients: int | None, **kwargs):
+        super().__init__(**kwargs)
+        self._num_clients = num_clients
+        self.client_is_input = num_clients is not None
+
+    def _add_conditioning(self, name: str, units: int) -> tf.Variable:
+        shape = (units,) if self._num_clients is None else (self._num_clients, units)
+        return self.add_weight(name=name, shape=shape, initializer="zeros")
+
+    def _of_client(self, conditioning: tf.Variable) -> tf.Tensor:
+        """The vector [units] of the client whose call this is."""
+        if self._num_clients is None:
+            return tf.convert_to_tensor(conditioning)
+        return tf.gather(conditioning, calling.current(self.name).client.index)
+
+
+class Gated(_Conditioned):
+    """tanh(filter(x) + v_f) * sigmoid(gate(x) + v_g), v_f and v_g being the client's.
+
+    Called with [b, ..., features], gives [b, ..., units].
+    """
+
+    def __init__(
+        self,
+        linear: Callable[[str], tf.keras.layers.Layer],
+        units: int,
+        num_clients: int | None = None,
+        **kwargs,
+    ):
+        """Initialises the layer.
+
+        Args:
+          linear: Makes a linear layer of a given name with `units` outputs; called
+            for the filter (W_f) and the gate (W_g).
+          units: N.
+          num_clients: K, if the conditioning of all clients is part of the layer.
+          **kwargs: As `tf.keras.layers.Layer`.
+        """
+        super().__init__(num_clients, **kwargs)
+        self.filter = linear("filter")
+        self.gate = linear("gate")
+        self._units = units
+
+    def build(self, input_shape) -> None:
+        self.filter_conditioning = self._add_conditioning("filter_conditioning", self._units)
+        self.gate_conditioning = self._add_conditioning("gate_conditioning", self._units)
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        modulation = self._of_client(self.filter_conditioning)  # [units]
+        expression = self._of_client(self.gate_conditioning)  # [units]
+        filtered = tf.tanh(self.filter(inputs) + modulation)
+        return filtered * tf.sigmoid(self.gate(inputs) + expression)
+
+
+class ConditionedOutput(_Conditioned):
+    """Logits [b, classes] = W x + b + v, v being the client's."""
+
+    def __init__(self, num_classes: int, num_clients: int | None = None, **kwargs):
+        super().__init__(num_clients, **kwargs)
+        self.linear = tf.keras.layers.Dense(num_classes, name="linear")
+        self._num_classes = num_classes
+
+    def build(self, input_shape) -> None:
+        self.conditioning = self._add_conditioning("conditioning", self._num_classes)
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        return self.linear(inputs) + self._of_client(self.conditioning)
+
+
+@dataclasses.dataclass(frozen=True)
+class GatedLayers(Layers):
+    """Gated layers in the place of those with ReLU.
+
+    Attributes:
+      num_clients: K, if the conditioning of all clients is part of the layers;
+        None: each client keeps its own (the variables of `is_conditioning`).
+      output_too: Whether the logits are shifted as well.
+    """
+
+    num_clients: int | None = None
+    output_too: bool = False
+
+    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+        return self._gated(lambda part: tf.keras.layers.Dense(units, name=part), units, name)
+
+    def conv(
+        self, filters: int, size: int, name: str, padding: str = "same"
+    ) -> tf.keras.layers.Layer:
+        def linear(part: str) -> tf.keras.layers.Layer:
+            return tf.keras.layers.Conv2D(filters, size, padding=padding, name=part)
+
+        return self._gated(linear, filters, name)
+
+    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
+        def linear(part: str) -> tf.keras.layers.Layer:
+            return tf.keras.layers.Conv1D(filters, size, name=part)
+
+        return self._gated(linear, filters, name)
+
+    def output(self, num_classes: int) -> tf.keras.layers.Layer:
+        if not self.output_too:
+            return super().output(num_classes)
+        return ConditionedOutput(num_classes, self.num_clients, name="output")
+
+    def _gated(
+        self, linear: Callable[[str], tf.keras.layers.Layer], units: int, name: str
+    ) -> tf.keras.layers.Layer:
+        return Gated(linear, units, self.num_clients, name=name)
