@@ -1,6 +1,8 @@
 """The summary of one finished run."""
 
+import csv
 import platform
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -10,9 +12,21 @@ from experiments.configure import Course, Setup
 from tff_het.evaluation import statistics
 from tff_het.simulation import loop
 
+_VALIDATION_LOSS = "local_validation_loss_weighted_mean"
 
-def of_run(method: str, made: Setup, result: loop.Result, course: Course) -> dict[str, Any]:
-    """Returns what `summary.json` holds; the same run gives the same bytes."""
+
+def of_run(
+    method: str, made: Setup, result: loop.Result, course: Course, table: Path
+) -> dict[str, Any]:
+    """Returns what `summary.json` holds; the same run gives the same bytes.
+
+    Args:
+      method: The method's name.
+      made: What it was trained on.
+      result: What training gave.
+      course: Who trained.
+      table: The run's `metrics.csv`.
+    """
     assert result.evaluation is not None
     ledger = course.ledger
     cohorts = [len(course.schedule(round_num)) for round_num in range(result.rounds)]
@@ -36,9 +50,12 @@ def of_run(method: str, made: Setup, result: loop.Result, course: Course) -> dic
         values |= {
             f"local_{split}_loss_{name}": loss[name] for name in ("mean", "weighted_mean", "std")
         }
+        if local.pooled_auc is not None:
+            values[f"local_{split}_auc_pooled"] = local.pooled_auc
     if result.evaluation.global_test is not None:
         values["global_test_accuracy"] = result.evaluation.global_test.accuracy
         values["global_test_loss"] = result.evaluation.global_test.loss
+    values |= _best(table)
     values |= {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,
@@ -52,3 +69,14 @@ def of_run(method: str, made: Setup, result: loop.Result, course: Course) -> dic
         "tensorflow_federated": tff.__version__,
     }
     return values
+
+
+def _best(table: Path) -> dict[str, Any]:
+    """What was measured in the round with the lowest loss on all clients' validation examples."""
+    with table.open() as file:
+        rows = [row for row in csv.DictReader(file) if row.get(_VALIDATION_LOSS)]
+    if not rows:
+        return {}
+    best = min(rows, key=lambda row: float(row[_VALIDATION_LOSS]))  # The first of equals.
+    measured = {k: float(v) for k, v in best.items() if k.startswith(("local_", "global_"))}
+    return {"best_round": int(best["round"])} | {f"best_{k}": v for k, v in measured.items()}

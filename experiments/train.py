@@ -106,7 +106,8 @@ def train_method(
         )
     result.client_states.close()
     if result.rounds == total:
-        records.write_json(folder / "summary.json", summary.of_run(name, made, result, course))
+        found = summary.of_run(name, made, result, course, folder / "metrics.csv")
+        records.write_json(folder / "summary.json", found)
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "

@@ -34,6 +34,7 @@ from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
+from tff_het.models.layers import Layers
 from tff_het.simulation import feeding, loop, records, runtime
 
 _WORKLOADS = flags.DEFINE_list("workloads", ["W1", "W2", "W3"], "Which of W1, W2, W3.")
@@ -60,12 +61,11 @@ class Workload:
     without_dropout: architectures.Network | None = None  # Where it has some.
 
 
-def _convolutions(x: tf.Tensor, num_classes: int):
-    for filters in (32, 64):
-        x = tf.keras.layers.Conv2D(filters, 5, padding="same", activation="relu")(x)
-        x = tf.keras.layers.MaxPool2D()(x)
-    x = tf.keras.layers.Dense(512, activation="relu")(tf.keras.layers.Flatten()(x))
-    return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
+    for index, filters in enumerate((32, 64)):
+        x = tf.keras.layers.MaxPool2D()(layers.conv(filters, 5, f"conv_{index + 1}")(x))
+    x = layers.dense(512, "dense_1")(tf.keras.layers.Flatten()(x))
+    return x, layers.output(num_classes)(x)
 
 
 WORKLOADS = {
@@ -255,7 +255,7 @@ def _tff(workload: Workload, examples, form, worker) -> Callable[[], Any]:
 
 def _keras(workload: Workload) -> tf.keras.Model:
     if workload.without_dropout is None:
-        full = _architecture(workload).build()
+        full = _architecture(workload).build(Layers())
         return tf.keras.Model(full.inputs, full.output["logits"])
     # TFF has no seed for our layer: the same network with Keras's own.
     layers = tf.keras.layers

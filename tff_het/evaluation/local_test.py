@@ -3,7 +3,8 @@
 import concurrent.futures
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
@@ -29,6 +30,10 @@ class LocalTest:
       loss: float64 [K], mean cross entropy in nats; nan for clients without
         examples, or where the model's outputs are not finite.
       rounds: int64 [K], how often each client has trained; 0 means never.
+      pooled_auc: With two classes: area under the ROC curve of all clients' examples
+        together, each scored by its own client's model (logit of class 1 minus
+        that of class 0); None with more classes or where one has no examples, nan
+        where the model's outputs are not finite.
     """
 
     client_ids: tuple[str, ...]
@@ -36,6 +41,7 @@ class LocalTest:
     accuracy: np.ndarray
     loss: np.ndarray
     rounds: np.ndarray
+    pooled_auc: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,27 +91,37 @@ def local_test(
     # `predict` converts arrays at every call, but takes tensors as they are.
     weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
 
-    def test(index: int) -> tuple[int, float, float, int]:
+    def test(index: int) -> tuple[int, float, float, int, np.ndarray | None]:
         client, state = population[index], client_state(index)
         examples = getattr(client, split)
-        num_examples, accuracy, loss = len(examples["y"]), np.nan, np.nan
-        if num_examples:
-            accuracy, loss = _test(
-                process, weights, state, examples, index, client.num_train_examples
-            )
-        return num_examples, accuracy, loss, int(state.rounds)
+        found = _Tested(np.nan, np.nan, None)
+        if num_examples := len(examples["y"]):
+            found = _test(process, weights, state, examples, index, client.num_train_examples)
+        return num_examples, found.accuracy, found.loss, int(state.rounds), found.scores
 
     # A client a thread, as in training: TensorFlow may have been told to use one thread each.
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         results = list(pool.map(test, range(len(population))))
-    num_examples, accuracy, loss, rounds = (np.array(c) for c in zip(*results, strict=True))
+    num_examples, accuracy, loss, rounds, scores = zip(*results, strict=True)
+    labels = [getattr(population[index], split)["y"] for index in range(len(population))]
     return LocalTest(
         population.ids,
-        num_examples.astype(np.int64),
-        accuracy.astype(np.float64),
-        loss.astype(np.float64),
-        rounds.astype(np.int64),
+        np.array(num_examples, np.int64),
+        np.array(accuracy, np.float64),
+        np.array(loss, np.float64),
+        np.array(rounds, np.int64),
+        _pooled_auc(labels, scores),
     )
+
+
+def _pooled_auc(labels: Sequence[np.ndarray], scores: Sequence[np.ndarray | None]) -> float | None:
+    pairs = [(y, score) for y, score in zip(labels, scores, strict=True) if score is not None]
+    if not pairs:
+        return None
+    y, score = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    if len(np.unique(y)) < 2:
+        return None
+    return float(metrics.roc_auc_score(y, score)) if np.isfinite(score).all() else np.nan
 
 
 def has_global_model(process: FederatedProcess) -> bool:
@@ -138,8 +154,16 @@ def global_test(
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")
     state = ClientState(model=Weights([], []), work=(), rounds=np.int32(0))
-    accuracy, loss = _test(process, server_state.weights, state, examples)
-    return GlobalTest(len(examples["y"]), accuracy, loss)
+    found = _test(process, server_state.weights, state, examples)
+    return GlobalTest(len(examples["y"]), found.accuracy, found.loss)
+
+
+class _Tested(NamedTuple):
+    """One model on one client's examples; `scores` [n] with two classes alone."""
+
+    accuracy: float
+    loss: float
+    scores: np.ndarray | None
 
 
 def _test(
@@ -149,8 +173,7 @@ def _test(
     examples: Mapping[str, np.ndarray],
     client: int = 0,
     num_train_examples: int | None = None,
-) -> tuple[float, float]:
-    """Accuracy and mean cross entropy of one model."""
+) -> _Tested:
     columns = {name: examples[name] for name in process.model.example_spec}
     outputs = process.predict(
         weights, state, columns, client=client, num_examples=num_train_examples
@@ -169,5 +192,7 @@ def _test(
     # mistake would cost at most 36 nats. A diverged model's nan is an answer, not a warning.
     with np.errstate(invalid="ignore"):
         log_probabilities = scipy.special.log_softmax(logits, axis=-1)
+        scores = logits[:, 1] - logits[:, 0] if num_classes == 2 else None
     loss = -np.mean(log_probabilities[np.arange(len(labels)), labels])
-    return float(metrics.accuracy_score(labels, logits.argmax(axis=-1))), float(loss)
+    accuracy = metrics.accuracy_score(labels, logits.argmax(axis=-1))
+    return _Tested(float(accuracy), float(loss), scores)

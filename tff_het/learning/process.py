@@ -92,7 +92,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self._initial_local = initial_local
         self._reading_files = reading_files
         self._predict_lock = threading.Lock()
-        self._predict_batches: dict[tuple[tuple[str, ...], bool], Callable[..., Any]] = {}
+        self._predict_batches: dict[tuple[tuple[str, ...], bool], Any] = {}
 
     @functools.cached_property
     def reading_files(self) -> "FederatedProcess":
@@ -198,7 +198,12 @@ class FederatedProcess(tff.templates.IterativeProcess):
             parts.append(predict_batch(variables, batch, context, batch_seed))
         return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
 
-    def _predict_batch(self, columns: tuple[str, ...], training: bool) -> Callable[..., Any]:
+    def output_specs(self) -> dict[str, tf.TensorSpec]:
+        """Returns what `predict` gives, by name: the specs of its outputs, [None, ...] each."""
+        outputs = self._predict_batch(tuple(self.model.example_spec), False).structured_outputs
+        return {name: tf.TensorSpec(out.shape, out.dtype) for name, out in outputs.items()}
+
+    def _predict_batch(self, columns: tuple[str, ...], training: bool) -> Any:
         """`Model.predict`, traced once for batches of any size, whichever threads ask."""
         scalar = tf.TensorSpec([], tf.int32)
         with self._predict_lock:

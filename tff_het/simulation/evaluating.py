@@ -37,6 +37,8 @@ class Evaluation(NamedTuple):
             for name, chosen in _STATISTICS.items():
                 values = statistics.distribution(getattr(result, name), result.num_examples)
                 row |= {_column(split, name, key): values[key] for key in chosen}
+            if result.pooled_auc is not None:
+                row[_column(split, "auc", "pooled")] = result.pooled_auc
         if self.global_test is not None:
             row["global_test_accuracy"] = self.global_test.accuracy
             row["global_test_loss"] = self.global_test.loss
@@ -72,6 +74,9 @@ class Evaluator:
         has_validation = any(len(client.validation["y"]) for client in population)
         self.splits = ("test", "validation") if has_validation else ("test",)
         self.has_global_model = has_global_model(process)
+        logits = process.output_specs().get("logits")
+        is_binary = logits is not None and logits.shape[-1] == 2
+        self._splits_with_auc = [s for s in self.splits if is_binary and _has_both(population, s)]
 
     def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
         local = {
@@ -92,15 +97,20 @@ class Evaluator:
 
     def columns(self) -> list[str]:
         """The names in `Evaluation.row`."""
-        columns = [
-            _column(split, name, key)
-            for split in self.splits
-            for name, chosen in _STATISTICS.items()
-            for key in chosen
-        ]
+        columns = []
+        for split in self.splits:
+            for name, chosen in _STATISTICS.items():
+                columns += [_column(split, name, key) for key in chosen]
+            if split in self._splits_with_auc:
+                columns.append(_column(split, "auc", "pooled"))
         if self.has_global_model:
             columns += ["global_test_accuracy", "global_test_loss"]
         return columns
+
+
+def _has_both(population: Population, split: str) -> bool:
+    """Whether there are examples of both of two classes."""
+    return len({label for client in population for label in getattr(client, split)["y"]}) == 2
 
 
 def _pooled(local: LocalTest) -> GlobalTest:
