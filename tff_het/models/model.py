@@ -145,6 +145,20 @@ class Model:
         remaining = {key: iter(values) for key, values in sources.items()}
         return [next(remaining[spec.local, spec.trainable]) for spec in self.specs]
 
+    def with_fixed_global(self) -> "Model":
+        """Returns the same model with only its local variables trainable."""
+        specs = [dataclasses.replace(s, trainable=s.trainable and s.local) for s in self.specs]
+        fixed = dataclasses.replace(self, specs=tuple(specs))
+
+        def predict(values: Variables, *rest: Any) -> Outputs:
+            return self.predict(self.split(fixed.join(values)), *rest)
+
+        def loss(values: Variables, *rest: Any) -> LossOutput:
+            result = self.loss(self.split(fixed.join(values)), *rest)
+            return result._replace(variables=fixed.split(self.join(result.variables)))
+
+        return dataclasses.replace(fixed, predict=predict, loss=loss)
+
     @property
     def tensor_specs(self) -> Variables:
         """`tf.TensorSpec`s in the structure of the variables."""

@@ -1,0 +1,107 @@
+"""Fitting a client that joins: only what is local moves, and it moves as in a round."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het import methods
+from tff_het.evaluation.new_client import NewClient
+from tff_het.learning.client_work import LocalTraining
+from tff_het.models import architectures
+
+FEATURES, CLASSES, SEED = 4, 3, 1
+TRAINING = LocalTraining(
+    tff.learning.optimizers.build_sgdm(0.2, momentum=0.9), batch_size=4, epochs=3
+)
+
+
+def build(method: str, training: LocalTraining = TRAINING):
+    element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    architecture = architectures.make(
+        "small", element, CLASSES, architectures.mlp([5], dropout=0.2)
+    )
+    return methods.build(method, architecture, training, seed=SEED)
+
+
+def examples(n: int = 9):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(n, FEATURES)).astype(np.float32)
+    return collections.OrderedDict(x=x, y=rng.integers(0, CLASSES, n).astype(np.int32))
+
+
+def flat(values) -> list[np.ndarray]:
+    return [np.asarray(value) for value in tf.nest.flatten(values)]
+
+
+@pytest.fixture(autouse=True)
+def _runtime(worker):
+    """Processes need one to begin."""
+
+
+def test_only_the_conditioning_moves():
+    process = build("cgau")
+    server = process.initialize()
+    before = process.init_state(7, SEED, server)
+    weights, state = NewClient(process, TRAINING).fit(
+        server.weights, before, examples(), seed=(1, 2), client=7
+    )
+    for old, new in zip(flat(server.weights), flat(weights), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert len(flat(state.model)) == 2
+    assert all(np.all(value != 0) for value in flat(state.model))
+    assert state.rounds == 1
+
+
+def test_one_local_step_is_that_of_a_round():
+    """One step on all examples, against a round of training."""
+    process = build("hdafl")
+    training = LocalTraining(
+        tff.learning.optimizers.build_sgdm(0.5), batch_size=16, epochs=1, shuffle=False
+    )
+    server = process.initialize()
+    before, data = process.init_state(0, SEED, server), examples()
+    # The same dropout mask is drawn in a round, in which the local variables move alike.
+    _, state = NewClient(process, training).fit(server.weights, before, data, seed=(1, 2))
+    client = collections.OrderedDict(
+        client=np.int32(0), seed=np.array([1, 2], np.int32), examples=data, state=before
+    )
+    (kept,) = build("hdafl", training).next(server, [client]).client_states
+    for fitted, trained, old in zip(
+        flat(state.model), flat(kept["state"].model), flat(before.model), strict=True
+    ):
+        np.testing.assert_allclose(fitted, trained, atol=1e-6)
+        assert not np.allclose(fitted, old, atol=1e-3)
+
+
+def test_fine_tuning_everything_is_a_clients_round():
+    process = build("hdafl")
+    server = process.initialize()
+    before, data = process.init_state(0, SEED, server), examples()
+    weights, state = NewClient(process, TRAINING, fixed_global=False).fit(
+        server.weights, before, data, seed=(1, 2)
+    )
+    client = collections.OrderedDict(
+        client=np.int32(0), seed=np.array([1, 2], np.int32), examples=data, state=before
+    )
+    output = process.next(server, [client])  # The mean of one client is that client's.
+    for fitted, trained in zip(flat(weights), flat(output.state.weights), strict=True):
+        np.testing.assert_allclose(fitted, trained, atol=2e-6)
+    for fitted, trained in zip(
+        flat(state.model), flat(output.client_states[0]["state"].model), strict=True
+    ):
+        np.testing.assert_allclose(fitted, trained, atol=2e-6)
+
+
+def test_what_cannot_be_fitted():
+    process = build("fed_avg")
+    with pytest.raises(ValueError, match="No variable of the model is local"):
+        NewClient(process, TRAINING)
+    cgau = build("cgau")
+    server = cgau.initialize()
+    with pytest.raises(ValueError, match="at least one example"):
+        NewClient(cgau, TRAINING).fit(
+            server.weights, cgau.init_state(0, SEED, server), examples(0), seed=(0, 0)
+        )

@@ -1,0 +1,92 @@
+"""Clients that were not there while the global variables were trained."""
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from tff_het.learning.client_work import ClientState, LocalTraining, sgd_steps
+from tff_het.learning.process import FederatedProcess
+from tff_het.models.model import ClientContext, Variables, Weights
+
+
+class NewClient:
+    """Fits what is local to a client that joins, on the examples it has (a few will do).
+
+    With CGAU that is the conditioning alone, which starts at zero; with LG-FedAvg the local layers
+    (Liang et al. 2019, §4.3).
+    """
+
+    def __init__(
+        self, process: FederatedProcess, training: LocalTraining, *, fixed_global: bool = True
+    ):
+        """Initialises it; the fitting is compiled at the first call.
+
+        Args:
+          process: The process that the global variables come from.
+          training: Settings of the client's SGD.
+          fixed_global: Whether the global variables stay as they are; otherwise the
+            client fine-tunes a copy of its own.
+
+        Raises:
+          ValueError: If nothing would be trained.
+        """
+        if fixed_global and not any(spec.local and spec.trainable for spec in process.model.specs):
+            raise ValueError(
+                "No variable of the model is local, so there is nothing to fit: pass "
+                "fixed_global=False to fine-tune a copy of all of them."
+            )
+        self._process = process
+        self._fixed_global = fixed_global
+        self._model = process.model.with_fixed_global() if fixed_global else process.model
+        self._fit = tf.function(functools.partial(self._steps, training))
+
+    def fit(
+        self,
+        weights: Weights,
+        state: ClientState,
+        examples: Mapping[str, np.ndarray],
+        *,
+        seed: tuple[int, int],
+        client: int = 0,
+    ) -> tuple[Weights, ClientState]:
+        """Returns the client's global variables and state after training.
+
+        Args:
+          weights: The global variables.
+          state: The client's, such as `FederatedProcess.init_state` gives.
+          examples: What it trains on, columns [n, ...], n > 0.
+          seed: int32 [2], for the order of examples and dropout.
+          client: The client's index.
+
+        Raises:
+          ValueError: If there are no examples.
+        """
+        if not len(examples["y"]):
+            raise ValueError("A client needs at least one example to train on, found 0.")
+        columns = {
+            name: tf.convert_to_tensor(examples[name], spec.dtype)
+            for name, spec in self._model.example_spec.items()
+        }
+        model, original = self._model, self._process.model
+        before = model.split(original.join(Variables(weights, state.model)))
+        variables = tf.nest.map_structure(tf.convert_to_tensor, before)
+        after = self._fit(
+            variables,
+            columns,
+            tf.constant(client, tf.int32),
+            tf.convert_to_tensor(state.rounds, tf.int32),
+            tf.constant(seed, tf.int32),
+        )
+        fitted = original.split(model.join(tf.nest.map_structure(lambda v: v.numpy(), after)))
+        rounds = np.int32(state.rounds + 1)
+        # Fixed are moving statistics too, which a call in training gives anew.
+        own = weights if self._fixed_global else fitted.global_weights
+        return own, state._replace(model=fitted.local_weights, rounds=rounds)
+
+    def _steps(self, training, variables, examples, client, rounds, seed) -> Variables:
+        context = ClientContext(client, tf.shape(examples["y"])[0], rounds)
+        round_num = tf.zeros([], tf.int32)
+        after, _ = sgd_steps(self._model, training, variables, examples, context, seed, round_num)
+        return after
