@@ -136,6 +136,8 @@ def setup() -> Setup:
         dataset = datasets.load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
     except RuntimeError as error:  # A download failed.
         raise ValueError(error) from error
+    if data_flags.POSITIVE_LABEL.value is not None:
+        dataset = dataset.one_against_rest(data_flags.POSITIVE_LABEL.value)
     partition = partitions.make(
         data_flags.PARTITION.value,
         dataset.train,

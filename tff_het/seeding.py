@@ -17,6 +17,7 @@ CLIENT_WORK = 5
 CLIENT_STATE = 6
 SERVER = 7
 EVALUATION = 8
+DATA = 9
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -5,6 +5,11 @@ from absl import flags
 from tff_het import datasets, partitions
 
 DATASET = flags.DEFINE_enum("dataset", "digits", datasets.names(), "The data set.")
+POSITIVE_LABEL = flags.DEFINE_string(
+    "positive_label",
+    None,
+    "Name of a class: the task is to tell it from all others. Default: all classes.",
+)
 DATA_DIR = flags.DEFINE_string(
     "data_dir",
     None,

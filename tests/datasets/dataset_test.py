@@ -100,3 +100,16 @@ def test_fingerprint_takes_arrays_that_are_not_contiguous():
     y = np.zeros(4, np.int32)
     view, copy = (make_dataset(train={"x": a, "y": y}) for a in (x, np.ascontiguousarray(x)))
     assert view.fingerprint() == copy.fingerprint()
+
+
+def test_one_against_rest():
+    data = make_dataset(class_names=("Cat", "Cough", "Bird"))
+    binary = data.one_against_rest("cough")
+    assert binary.class_names == ("other", "Cough")
+    np.testing.assert_array_equal(binary.train["y"], [0, 1, 0, 0])
+    np.testing.assert_array_equal(binary.test["y"], [0, 1])
+    assert binary.train["y"].dtype == np.int32
+    np.testing.assert_array_equal(binary.train["x"], data.train["x"])
+    assert binary.fingerprint() != data.fingerprint()
+    with pytest.raises(ValueError, match=r"no single class 'dog' beside others.*Cat, Cough, Bird"):
+        data.one_against_rest("dog")

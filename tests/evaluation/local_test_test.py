@@ -17,11 +17,11 @@ from tff_het.models.model import Variables
 NUM_FEATURES, NUM_CLASSES = 4, 3
 
 
-def make_process(method: str) -> FederatedProcess:
+def make_process(method: str, num_classes: int = NUM_CLASSES) -> FederatedProcess:
     architecture = architectures.make(
         "tiny",
         {"x": (np.dtype(np.float32), (NUM_FEATURES,)), "y": (np.dtype(np.int64), ())},
-        NUM_CLASSES,
+        num_classes,
         network=architectures.mlp([5]),
     )
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=5, epochs=1)
@@ -202,3 +202,43 @@ def test_what_cannot_be_tested_is_refused(fed_avg):
         global_test(fed_avg, state, {name: column[:0] for name, column in examples.items()})
     with pytest.raises(ValueError, match="classes 0 to 2, found labels from 0 to 3"):
         global_test(fed_avg, state, examples | {"y": np.array([0, 1, 3])})
+
+
+def test_pooled_auc_is_that_of_all_clients_own_scores():
+    """Over pairs of a positive and a negative example: how often the positive scores higher."""
+    process = make_process("hdafl", num_classes=2)
+    rng = np.random.default_rng(3)
+    tests = [columns(rng, n) for n in (30, 0, 20)]
+    for examples in tests:
+        examples["y"] %= 2
+    train = {key: column[:2] for key, column in tests[0].items()}
+    population = Population(
+        Client(f"c{k}", train, {key: column[:0] for key, column in train.items()}, test)
+        for k, test in enumerate(tests)
+    )
+    shared = variables_of(process, 0)
+    own = [variables_of(process, 10 + k).local_weights for k in range(3)]
+    state = server_state_of(shared)
+    result = local_test(process, state, population, lambda k: ClientState(own[k], (), np.int32(1)))
+    positive, negative = [], []
+    for k, test in enumerate(tests):
+        w1, b1, w2, b2 = [*shared.global_weights.trainable, *own[k].trainable]
+        logits = np.maximum(test["x"] @ w1 + b1, 0) @ w2 + b2
+        score = logits[:, 1] - logits[:, 0]
+        positive += list(score[test["y"] == 1])
+        negative += list(score[test["y"] == 0])
+    higher = np.mean(np.array(positive)[:, None] > np.array(negative))
+    assert result.pooled_auc == pytest.approx(higher, abs=1e-9)
+    # One class alone has none, nor have tasks with more than two.
+    assert (
+        local_test(
+            process, state, population_of_ones(), lambda k: ClientState(own[k], (), np.int32(1))
+        ).pooled_auc
+        is None
+    )
+
+
+def population_of_ones() -> Population:
+    rng = np.random.default_rng(1)
+    ones = {"x": columns(rng, 4)["x"], "y": np.ones(4, np.int64)}
+    return Population([Client("c0", ones, ones, ones)])

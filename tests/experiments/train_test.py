@@ -265,6 +265,34 @@ def test_other_store_and_validation(programs, tmp_path, folder):
     assert summary["local_validation_accuracy_mean"] == pytest.approx(np.mean(accuracy))
 
 
+def test_binary_tasks_have_an_auc_and_validation_chooses_a_round(programs, tmp_path):
+    """Threes against the rest; the round with the lowest validation loss is summarised too."""
+    run = programs.start(
+        *RUN,
+        "--eval_every=1",
+        "--positive_label=3",
+        "--class_weights=1,9",
+        "--partition=iid",
+        "--method=cgau",
+        "--validation_fraction=0.2",
+        f"--output_dir={tmp_path}",
+    )
+    assert run.wait() == 0, run.stderr
+    table = rows(tmp_path / "cgau" / "metrics.csv")
+    summary = json.loads((tmp_path / "cgau" / "summary.json").read_text())
+    auc = [float(row["local_test_auc_pooled"]) for row in table]
+    assert all(0 <= value <= 1 for value in auc) and auc[-1] != auc[0]
+    assert summary["local_test_auc_pooled"] == auc[-1]
+    losses = [float(row["local_validation_loss_weighted_mean"]) for row in table]
+    best = int(np.argmin(losses))
+    assert summary["best_round"] == best + 1
+    for key, value in table[best].items():
+        if key.startswith("local_"):
+            assert summary[f"best_{key}"] == float(value)
+    # Gated layers cost twice the baseline's weights, and the conditioning does not travel.
+    assert summary["parameters_sent"] < summary["parameters_total"]
+
+
 # --- Refusals ---------------------------------------------------------------------------------
 
 

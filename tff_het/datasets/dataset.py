@@ -57,6 +57,29 @@ class Dataset:
         """Number of classes."""
         return len(self.class_names)
 
+    def one_against_rest(self, label: str) -> "Dataset":
+        """Returns the binary task of telling one class (1) from all others (0).
+
+        Args:
+          label: The class's name; capital letters do not matter.
+
+        Raises:
+          ValueError: There is no such class, or no other.
+        """
+        names = [name.lower() for name in self.class_names]
+        if names.count(label.lower()) != 1 or len(names) < 2:
+            raise ValueError(
+                f"Data set {self.name!r} has no single class {label!r} beside others; it has: "
+                f"{', '.join(self.class_names)}."
+            )
+        index = names.index(label.lower())
+        binary = {
+            split: {**examples, "y": (examples["y"] == index).astype(np.int32)}
+            for split, examples in (("train", self.train), ("test", self.test))
+        }
+        class_names = ("other", self.class_names[index])
+        return dataclasses.replace(self, **binary, class_names=class_names)
+
     def fingerprint(self) -> str:
         """SHA-256 (hex) over class names, column names, dtypes, shapes and values.
 

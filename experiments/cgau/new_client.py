@@ -1,0 +1,141 @@
+"""A client that joins after training, with CGAU: before and after it fits its conditioning.
+
+python -m experiments.cgau.new_client --scale=quick --data_dir=DIR --output_dir=out
+
+Not in the paper, which says of the conditioning that it can be kept at the client: then a client
+that was never there begins without, and can learn its own from the few examples it has.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from experiments import configure
+from experiments.cgau import settings
+from experiments.flags import data as data_flags
+from experiments.flags import method as method_flags
+from experiments.flags import run as run_flags
+from experiments.flags import scoped
+from experiments.harness import program
+from experiments.harness.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
+from experiments.harness.measures import difference, metric
+from tff_het import seeding
+from tff_het.evaluation.new_client import NewClient
+from tff_het.simulation import cohorts, loop
+
+_CELL = "new client"
+_SHOTS = (16, 64, 256)
+_STEPS = 50
+_FORM = Form(digits=4)
+
+
+def new_client(
+    *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
+) -> dict[str, float]:
+    """Trains without one client, which then joins.
+
+    Args:
+      seed: Of all; the client left out is `seed` modulo their number.
+      folder: Not used.
+      data_dir: The folder of data sets.
+      flags: Of the runs, without method.
+
+    Returns:
+      Accuracy on that client's test examples: of FedAvg without gates; of CGAU with zero
+      conditioning; and after fitting the conditioning alone on some of its training examples.
+    """
+    del folder
+    values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
+    values |= {} if data_dir is None else {"data_dir": data_dir}
+    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
+        configure.fill_in_defaults()
+        made = configure.setup()
+        processes = configure.processes(made)
+    # One whose test examples say something.
+    tested = [k for k, client in enumerate(made.population) if len(client.test["y"])]
+    joins = tested[seed % len(tested)]
+    others = [k for k in range(len(made.population)) if k != joins]
+    client = made.population[joins]
+    course = dataclasses.replace(made.settings, eval_every=made.settings.rounds)
+
+    found: dict[str, float] = {}
+    for name, process in processes.items():
+        result = loop.train(process, made.population, cohorts.always(*others), course)
+        result.client_states.close()
+        weights, start = result.state.weights, process.init_state(joins, seed, result.state)
+
+        def accuracy(state, process=process, weights=weights) -> float:
+            outputs = process.predict(weights, state, client.test, client=joins)
+            return float(np.mean(outputs["logits"].argmax(axis=-1) == client.test["y"]))
+
+        found[f"{name}_before"] = accuracy(start)
+        if name == "cgau":
+            training = dataclasses.replace(made.training, steps=_STEPS, at_most_one_pass=False)
+            joining = NewClient(process, training)
+            order = seeding.generator(seed, seeding.EVALUATION).permutation(len(client.train["y"]))
+            for shots in _SHOTS:
+                few = {key: column[order[:shots]] for key, column in client.train.items()}
+                _, fitted = joining.fit(weights, start, few, seed=(seed, shots), client=joins)
+                found[f"cgau_{shots}"] = accuracy(fitted)
+    return found
+
+
+def _scale(flags: Mapping[str, str], num_seeds: int, seconds: float, note: str) -> Scale:
+    call = Call(new_client, {"flags": {**flags, "shuffle_fraction": "0.0"}}, (flags["dataset"],))
+    return Scale((Cell(_CELL, call, seconds),), num_seeds, note)
+
+
+_CIFAR = {
+    **settings.COMMON,
+    "dataset": "cifar10_embeddings",
+    "model": "mlp_two_layers_128",
+    "client_learning_rate": "0.01",
+}
+_ROWS = {
+    "fed_avg_before": "Baseline (ReLU), as it is",
+    "cgau_before": "CGAU, zero conditioning",
+    **{f"cgau_{n}": f"CGAU, conditioning fitted on {n} examples" for n in _SHOTS},
+}
+
+EXPERIMENT = Experiment(
+    paper="cgau",
+    name="new_client",
+    title="A client that joins after training",
+    settings="Not in the paper. Clients as in Figure 2b, without shuffling; one of them is left "
+    f"out of training, another one with each seed. Then its conditioning alone is fitted, in "
+    f"{_STEPS} steps of the same SGD on some of its training examples.",
+    scales={
+        "smoke": _scale(settings.SMOKE, 1, 10.0, "Only to see that it runs: digits, 3 clients."),
+        "quick": _scale(
+            {**_CIFAR, "rounds": "300"}, 10, 50.0, "300 rounds; 10 seeds, each client once."
+        ),
+        "paper": _scale(
+            {**_CIFAR, "rounds": "500"}, 30, 80.0, "500 rounds; 30 seeds, each client three times."
+        ),
+    },
+    grids=(
+        Grid(
+            "Accuracy on the new client's test examples",
+            tuple(
+                position
+                for name, row in _ROWS.items()
+                for position in (
+                    Position(row, "Accuracy", metric(_CELL, name), _FORM),
+                    Position(
+                        row,
+                        "More than with zero conditioning",
+                        difference(metric(_CELL, name), metric(_CELL, "cgau_before")),
+                        _FORM,
+                    ),
+                )
+            ),
+        ),
+    ),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(program.main(EXPERIMENT, __doc__))

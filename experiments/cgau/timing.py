@@ -1,0 +1,62 @@
+"""How long a round of each method takes, in one program and in turn."""
+
+import statistics
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from experiments import configure
+from experiments.flags import data as data_flags
+from experiments.flags import method as method_flags
+from experiments.flags import run as run_flags
+from experiments.flags import scoped
+from tff_het import seeding
+from tff_het.simulation.feeding import ClientInput, Prepared, run_round
+
+_WARM_UP, _TIMED = 2, 20  # Rounds.
+
+
+def round_times(
+    *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
+) -> dict[str, float]:
+    """Times rounds of CGAU and of FedAvg without gates: training and aggregation alone.
+
+    Args:
+      seed: Of the partition and all else.
+      folder: Not used.
+      data_dir: The folder of data sets.
+      flags: Of the runs, without method.
+
+    Returns:
+      Medians in seconds, and by which share CGAU's is longer.
+    """
+    del folder
+    values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
+    values |= {} if data_dir is None else {"data_dir": data_dir}
+    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
+        configure.fill_in_defaults()
+        made = configure.setup()
+        processes = configure.processes(made)
+    prepared = {name: Prepared(process, made.population) for name, process in processes.items()}
+    states = {name: process.initialize() for name, process in processes.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in processes}
+    for round_num in range(_WARM_UP + _TIMED):
+        for name, process in processes.items():
+            clients = [
+                ClientInput(
+                    client,
+                    seeding.stateless_seed(seed, seeding.CLIENT_WORK, round_num, client),
+                    prepared[name][client],
+                    process.init_state(client, seed, states[name]),
+                )
+                for client in made.schedule(round_num)
+            ]
+            began = time.perf_counter()
+            states[name] = run_round(process, states[name], clients).state
+            seconds[name].append(time.perf_counter() - began)
+    median = {name: statistics.median(taken[_WARM_UP:]) for name, taken in seconds.items()}
+    return {
+        "cgau_seconds": median["cgau"],
+        "fed_avg_seconds": median["fed_avg"],
+        "cgau_more": median["cgau"] / median["fed_avg"] - 1,
+    }
