@@ -77,6 +77,11 @@ def _table(summaries: Sequence[dict[str, Any]]) -> str:
                 value /= 1e6
             row.append("-" if value is None else form.format(value))
         rows.append(row)
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table in Markdown whose columns are aligned; the first row is its head."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"

@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 from absl import flags
 
+from experiments import dealing
 from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
@@ -35,17 +35,6 @@ NOT_OF_THE_RUN = (
     "keep_checkpoints",
     "client_store",
 )
-
-# Flag -> (partition that it belongs to, its option there, how the flag's text is read).
-_PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
-    "shards_per_client": ("shards", "shards_per_client", int),
-    "dirichlet_alpha": ("dirichlet", "alpha", float),
-    "dirichlet_min_examples": ("dirichlet", "min_examples", int),
-    "client_classes": ("disjoint_classes", "classes", lambda text: _classes(text)),
-    "group_column": ("groups", "column", str),
-    "max_groups": ("groups", "max_groups", int),
-    "shared_classes": ("groups", "shared_classes", int),
-}
 
 # Flag -> the option of methods that it sets.
 _METHOD_OPTIONS = {
@@ -132,20 +121,7 @@ def setup() -> Setup:
     """
     seed = run_flags.SEED.value
     training = _training()
-    try:
-        dataset = datasets.load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
-    except RuntimeError as error:  # A download failed.
-        raise ValueError(error) from error
-    if data_flags.POSITIVE_LABEL.value is not None:
-        dataset = dataset.one_against_rest(data_flags.POSITIVE_LABEL.value)
-    partition = partitions.make(
-        data_flags.PARTITION.value,
-        dataset.train,
-        dataset.test,
-        num_clients=data_flags.NUM_CLIENTS.value,
-        seed=seed,
-        **_partition_options(),
-    )
+    dataset, partition = dealing.deal()
     population = Population.from_partition(
         dataset, partition, validation_fraction=data_flags.VALIDATION_FRACTION.value, seed=seed
     )
@@ -298,25 +274,3 @@ def _server_optimizer():
         "yogi": tff.learning.optimizers.build_yogi,
     }
     return build[name](rate)
-
-
-def _partition_options() -> dict[str, Any]:
-    given = {}
-    for flag, (partition, option, read) in _PARTITION_OPTIONS.items():
-        text = flags.FLAGS[flag].value
-        if text is None:
-            continue
-        if partition != data_flags.PARTITION.value:
-            raise ValueError(
-                f"--{flag} belongs to --partition={partition}; found "
-                f"--partition={data_flags.PARTITION.value}."
-            )
-        try:
-            given[option] = read(text)
-        except ValueError as error:
-            raise ValueError(f"--{flag}={text} is not of the form it has: {error}") from error
-    return given
-
-
-def _classes(text: str) -> list[list[int]]:
-    return [[int(label) for label in part.split(",")] for part in text.split(";")]

@@ -34,5 +34,10 @@ DEFAULTS: dict[str, Defaults] = {
         rounds=20,
         client_learning_rate=0.1,
     ),
+    "embedded": Defaults(partition="iid", model="mlp", num_clients=10),
+    "fsd_cough": Defaults(partition="clusters", model="mlp_two_layers", num_clients=10),
+    "cifar10_embeddings": Defaults(
+        partition="clusters", model="mlp_two_layers_128", num_clients=10
+    ),
     "npz": Defaults(partition="iid", model="mlp", num_clients=10),
 }

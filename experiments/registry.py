@@ -7,6 +7,7 @@ from experiments.harness.experiment import Experiment
 
 # In the order in which the page shows them.
 MODULES: dict[str, tuple[str, ...]] = {
+    "cgau": ("figure2a", "figure2b", "table1", "figure3", "new_client"),
     "hdafl": ("table2", "figure1", "figure2", "table3", "figure3", "table4", "table5"),
 }
 

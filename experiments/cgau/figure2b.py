@@ -52,7 +52,9 @@ _CIFAR = {
 }
 _LEVELS = ("0.0", "0.4", "1.0")
 _SMOKE = Size(settings.SMOKE, SHUFFLED, seconds=1.0)
-_QUICK = Size({**_CIFAR, "rounds": "300", "eval_every": "10"}, _LEVELS, seconds=20.0)
+_QUICK = Size(
+    {**_CIFAR, "rounds": "200", "eval_every": "10", "checkpoint_every": "50"}, _LEVELS, seconds=15.0
+)
 _PAPER = Size({**_CIFAR, "eval_every": "1"}, SHUFFLED, seconds=90.0)
 
 
@@ -108,12 +110,12 @@ def own_features(
 def _small_network(shape: tuple[int, ...], num_classes: int) -> tf.keras.Model:
     layers = tf.keras.layers
     model = tf.keras.Sequential([layers.Input(shape), layers.Rescaling(1 / 255)])
-    for filters in (32, 64, 128):
+    for filters in (16, 32, 64):
         model.add(layers.Conv2D(filters, 3, padding="same", activation="relu"))
         model.add(layers.BatchNormalization())
         model.add(layers.MaxPool2D())
     model.add(layers.Flatten())
-    model.add(layers.Dense(256, activation="relu"))
+    model.add(layers.Dense(128, activation="relu"))
     model.add(layers.Dense(num_classes))
     model.compile(
         "adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"]
@@ -155,10 +157,10 @@ EXPERIMENT = Experiment(
         "quick": Scale(
             (
                 *_QUICK.cells(_DATA),
-                *_extra("cifar10_embeddings", "cifar10", _QUICK.common, 3, 200.0),
+                *_extra("cifar10_embeddings", "cifar10", _QUICK.common, 3, 100.0),
             ),
             num_seeds=5,
-            note="Three levels of shuffling; 300 rounds instead of 500, tested every 10. The "
+            note="Three levels of shuffling; 200 rounds instead of 500, tested every 10. The "
             "network for the features of CIFAR-10's own is trained for 3 epochs.",
         ),
         "paper": Scale(

@@ -3,6 +3,7 @@
 from absl import flags
 
 from tff_het import datasets, partitions
+from tff_het.partitions.clusters import ASSIGNMENTS, PROJECTIONS
 
 DATASET = flags.DEFINE_enum("dataset", "digits", datasets.names(), "The data set.")
 POSITIVE_LABEL = flags.DEFINE_string(
@@ -53,6 +54,37 @@ SHARED_CLASSES = flags.DEFINE_integer(
     None,
     "So many classes stay with all clients, each other one with a single client: for classes that "
     "are disjoint but for a few (partition groups). Default: all stay.",
+)
+CLUSTER_PROJECTION = flags.DEFINE_enum(
+    "cluster_projection",
+    None,
+    PROJECTIONS,
+    "What features are projected with before they are clustered (partition clusters). Default: "
+    "principal components.",
+)
+CLUSTER_COMPONENTS = flags.DEFINE_integer(
+    "cluster_components",
+    None,
+    "How many dimensions they are projected to (partition clusters). Default: 2.",
+    lower_bound=1,
+)
+CLUSTER_ASSIGNMENT = flags.DEFINE_enum(
+    "cluster_assignment",
+    None,
+    ASSIGNMENTS,
+    "Examples go to the nearest cluster of their own class, or of all classes (partition "
+    "clusters). Default: of their own.",
+)
+SHUFFLE_FRACTION = flags.DEFINE_float(
+    "shuffle_fraction",
+    None,
+    "Share of all examples that change places at random: 0 for clients as different as can be, 1 "
+    "for clients that are alike (partition clusters). Default: 0.",
+    lower_bound=0.0,
+    upper_bound=1.0,
+)
+ALLOW_EMPTY_TEST = flags.DEFINE_bool(
+    "allow_empty_test", False, "Accept clients without test examples; they are not tested."
 )
 VALIDATION_FRACTION = flags.DEFINE_float(
     "validation_fraction",

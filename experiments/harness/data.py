@@ -3,7 +3,7 @@
 import functools
 from typing import NamedTuple
 
-from tff_het import datasets
+from experiments import dealing
 
 
 class Available(NamedTuple):
@@ -41,7 +41,7 @@ def _find(name: str, data_dir: str | None) -> Available | str:
     reasons = []
     for place in dict.fromkeys((data_dir, None)):
         try:
-            return Available(place, datasets.load(name, place).fingerprint())
+            return Available(place, dealing.load(name, place).fingerprint())
         except (FileNotFoundError, RuntimeError) as error:
             reasons.append(" ".join(str(error).split()))
     return " ".join(dict.fromkeys(reasons))

@@ -17,6 +17,7 @@ _ROOT = Path(__file__).parents[2]
 _LIBRARY = ("tff_het",)
 _TRAINING = (
     "experiments/configure.py",
+    "experiments/dealing.py",
     "experiments/defaults.py",
     "experiments/flags",
     "experiments/summary.py",

@@ -11,7 +11,7 @@ from tff_het import datasets
 
 def test_unknown_name_lists_the_known_ones():
     assert {"digits", "mnist", "adult", "npz"} <= set(datasets.names())
-    with pytest.raises(ValueError, match=r"'imdb'.*adult, cifar10, digits"):
+    with pytest.raises(ValueError, match=r"'imdb'.*adult, cifar10, cifar10_embeddings, digits"):
         datasets.load("imdb")
 
 

@@ -9,10 +9,10 @@ SEEDS = range(8)
 
 
 def examples(n, num_classes=10, num_writers=12, seed=0):
-    """Labels and writers in random order; features play no part."""
+    """Labels and writers in random order; features, which clusters alone looks at, of no form."""
     rng = np.random.default_rng(seed)
     return {
-        "x": np.zeros((n, 1), np.float32),
+        "x": np.random.default_rng((1, seed)).random((n, 1), np.float32),
         "y": rng.permutation(np.arange(n) % num_classes).astype(np.int32),
         "writer": rng.permutation(np.arange(n) % num_writers).astype(np.int32),
     }
@@ -21,6 +21,7 @@ def examples(n, num_classes=10, num_writers=12, seed=0):
 TRAIN, TEST = examples(1003), examples(407, seed=1)
 
 CASES = {
+    "clusters": {"num_clients": 6, "num_components": 1, "shuffle_fraction": 0.3},
     "iid": {"num_clients": 7},
     "shards": {"num_clients": 10, "shards_per_client": 3},
     "disjoint_classes": {"num_clients": 4},

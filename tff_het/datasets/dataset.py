@@ -73,12 +73,12 @@ class Dataset:
                 f"{', '.join(self.class_names)}."
             )
         index = names.index(label.lower())
-        binary = {
-            split: {**examples, "y": (examples["y"] == index).astype(np.int32)}
-            for split, examples in (("train", self.train), ("test", self.test))
-        }
+        train, test = (
+            {**examples, "y": (examples["y"] == index).astype(np.int32)}
+            for examples in (self.train, self.test)
+        )
         class_names = ("other", self.class_names[index])
-        return dataclasses.replace(self, **binary, class_names=class_names)
+        return dataclasses.replace(self, train=train, test=test, class_names=class_names)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over class names, column names, dtypes, shapes and values.

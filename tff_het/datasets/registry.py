@@ -5,15 +5,28 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from tff_het.datasets import adult, cifar10, digits, femnist, mnist, npz, omniglot, traffic
+from tff_het.datasets import (
+    adult,
+    cifar10,
+    digits,
+    embedded,
+    femnist,
+    mnist,
+    npz,
+    omniglot,
+    traffic,
+)
 from tff_het.datasets.dataset import Dataset
 
 _LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
     "adult": adult.load,
     "cifar10": cifar10.load,
+    "cifar10_embeddings": embedded.load_cifar10_embeddings,
     "digits": digits.load,
+    "embedded": embedded.load,
     "fashion_mnist": functools.partial(mnist.load, "fashion_mnist"),
     "femnist": femnist.load,
+    "fsd_cough": embedded.load_fsd_cough,
     "mnist": functools.partial(mnist.load, "mnist"),
     "npz": npz.load,
     "omniglot": omniglot.load,

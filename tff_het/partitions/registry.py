@@ -8,6 +8,7 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.partitions.assignment import Assignment, Examples
+from tff_het.partitions.clusters import clusters
 from tff_het.partitions.dirichlet import dirichlet
 from tff_het.partitions.disjoint_classes import disjoint_classes
 from tff_het.partitions.groups import groups
@@ -17,6 +18,7 @@ from tff_het.partitions.shards import shards
 
 # Each is a pure function of (train, test, rng, num_clients, options of its own).
 _PARTITIONS: dict[str, Callable[..., Assignment]] = {
+    "clusters": clusters,
     "dirichlet": dirichlet,
     "disjoint_classes": disjoint_classes,
     "groups": groups,

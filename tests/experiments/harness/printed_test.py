@@ -11,7 +11,7 @@ from experiments import registry
 from experiments.harness.experiment import Experiment
 
 # Paper -> its text.
-TEXTS = {"hdafl": "hdafl_yang2020.txt"}
+TEXTS = {"cgau": "cgau_rieger2020.txt", "hdafl": "hdafl_yang2020.txt"}
 EXPERIMENTS = list(registry.experiments())
 
 

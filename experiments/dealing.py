@@ -1,0 +1,87 @@
+"""From flags to examples, and to who holds them: all that needs no network and no training."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from experiments.flags import data as data_flags
+from experiments.flags import run as run_flags
+from tff_het import datasets, partitions
+
+# Flag -> (partition that it belongs to, its option there, how the flag's text is read).
+_PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "shards_per_client": ("shards", "shards_per_client", int),
+    "dirichlet_alpha": ("dirichlet", "alpha", float),
+    "dirichlet_min_examples": ("dirichlet", "min_examples", int),
+    "client_classes": ("disjoint_classes", "classes", lambda text: _classes(text)),
+    "group_column": ("groups", "column", str),
+    "max_groups": ("groups", "max_groups", int),
+    "shared_classes": ("groups", "shared_classes", int),
+    "cluster_projection": ("clusters", "projection", str),
+    "cluster_components": ("clusters", "num_components", int),
+    "cluster_assignment": ("clusters", "assignment", str),
+    "shuffle_fraction": ("clusters", "shuffle_fraction", float),
+}
+
+
+class Dealt(NamedTuple):
+    """A data set, and which client holds which of its examples."""
+
+    dataset: datasets.Dataset
+    partition: partitions.Partition
+
+
+@functools.lru_cache(maxsize=1)
+def load(name: str, data_dir: str | None) -> datasets.Dataset:
+    """As `datasets.load`; the last one is kept, since runs of one program often share it."""
+    return datasets.load(name, data_dir)
+
+
+def deal() -> Dealt:
+    """Loads the data set that the flags name, and deals its examples.
+
+    Raises:
+      ValueError: If flags contradict each other or do not fit the data.
+      FileNotFoundError: If files are missing.
+    """
+    options = _partition_options()
+    try:
+        dataset = load(data_flags.DATASET.value, data_flags.DATA_DIR.value)
+    except RuntimeError as error:  # A download failed.
+        raise ValueError(error) from error
+    if data_flags.POSITIVE_LABEL.value is not None:
+        dataset = dataset.one_against_rest(data_flags.POSITIVE_LABEL.value)
+    partition = partitions.make(
+        data_flags.PARTITION.value,
+        dataset.train,
+        dataset.test,
+        num_clients=data_flags.NUM_CLIENTS.value,
+        seed=run_flags.SEED.value,
+        allow_empty_test=data_flags.ALLOW_EMPTY_TEST.value,
+        **options,
+    )
+    return Dealt(dataset, partition)
+
+
+def _partition_options() -> dict[str, Any]:
+    given = {}
+    for flag, (partition, option, read) in _PARTITION_OPTIONS.items():
+        text = flags.FLAGS[flag].value
+        if text is None:
+            continue
+        if partition != data_flags.PARTITION.value:
+            raise ValueError(
+                f"--{flag} belongs to --partition={partition}; found "
+                f"--partition={data_flags.PARTITION.value}."
+            )
+        try:
+            given[option] = read(text)
+        except ValueError as error:
+            raise ValueError(f"--{flag}={text} is not of the form it has: {error}") from error
+    return given
+
+
+def _classes(text: str) -> list[list[int]]:
+    return [[int(label) for label in part.split(",")] for part in text.split(";")]

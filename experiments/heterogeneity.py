@@ -1,0 +1,135 @@
+"""Measures how different the clients are that a partition makes of a data set.
+
+  python -m experiments.heterogeneity --dataset=digits --partition=iid --num_clients=5
+  python -m experiments.heterogeneity --dataset=npz --data_dir=FILE --partition=clusters \\
+      --num_clients=10 --shuffle_fraction=0.2 --output_dir=out
+
+For each client: its training and test examples; the (squared) Frechet distance of its features to
+those of all other clients together (Rieger et al. 2020, eq. 2); the earth mover's distance of its
+classes to those of all clients (Zhao et al. 2018). The last line has the means, of which that of
+the Frechet distances is Gamma of eq. 3. Both count training and test examples together. Features
+are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
+to [0, 1].
+
+Besides the flags below: --seed (default 0) decides on the partition, as in training, and
+--output_dir=DIR writes the table to DIR/heterogeneity.csv as well. The other flags of
+experiments.train are accepted and not looked at, so that its presets and flagfiles can be given.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from absl import flags
+
+from experiments import comparison, configure, dealing
+from experiments.flags import command_line, data
+from experiments.flags import run as run_flags
+from tff_het.evaluation import heterogeneity
+from tff_het.simulation import records
+
+_CSV_HEAD = ("client", "train_examples", "test_examples", "frechet_distance", "emd")
+_TABLE_HEAD = ("client", "training examples", "test examples", "Frechet distance", "EMD")
+
+
+class Row(NamedTuple):
+    """One client, or the mean of all.
+
+    Attributes:
+      client: Its id, or 'mean'.
+      train_examples: Their number.
+      test_examples: Their number.
+      frechet_distance: In the squared unit of the features.
+      emd: From 0 to 2.
+    """
+
+    client: str
+    train_examples: float
+    test_examples: float
+    frechet_distance: float
+    emd: float
+
+
+def main(argv: Sequence[str]) -> None:
+    """Prints the table, and writes it where that is asked for."""
+    del argv
+    with command_line.errors_in_one_line():
+        configure.fill_in_defaults()
+        dealt = dealing.deal()
+        rows = measure(dealt)
+        print(f"{dealt.dataset.name}: {dealt.dataset.source}")
+        print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
+        print(_table(rows))
+        if run_flags.OUTPUT_DIR.value:
+            folder = Path(run_flags.OUTPUT_DIR.value)
+            folder.mkdir(parents=True, exist_ok=True)
+            records.write_atomically(folder / "heterogeneity.csv", _csv(rows))
+
+
+def measure(dealt: dealing.Dealt) -> list[Row]:
+    """Measures each client.
+
+    Args:
+      dealt: The examples, and which client holds which.
+
+    Returns:
+      A row for each client in the partition's order, and last the means.
+
+    Raises:
+      ValueError: If there is one client only, or a client has fewer than two examples.
+    """
+    partition, class_names = dealt.partition, dealt.dataset.class_names
+    train, test = dealt.dataset.train, dealt.dataset.test
+    features = [
+        _features(np.concatenate([train["x"][own], test["x"][own_test]]))
+        for own, own_test in zip(partition.train, partition.test, strict=True)
+    ]
+    frechet = heterogeneity.average_frechet_distance(features)
+    train_counts = partition.class_counts(train["y"], "train", len(class_names))
+    test_counts = partition.class_counts(test["y"], "test", len(class_names))
+    emd = heterogeneity.earth_movers_distance(train_counts + test_counts)
+    columns = (
+        train_counts.sum(axis=1),
+        test_counts.sum(axis=1),
+        frechet.clients,
+        emd.clients,
+    )
+    rows = [
+        Row(client_id, *(value.item() for value in values))
+        for client_id, *values in zip(partition.client_ids, *columns, strict=True)
+    ]
+    return [*rows, Row("mean", *(float(np.mean(column)) for column in columns))]
+
+
+def _features(x: np.ndarray) -> np.ndarray:
+    """Flat features [n, d]; images, which are uint8, from 0 to 1."""
+    flat = x.reshape(len(x), -1)
+    return flat / np.float32(255) if flat.dtype == np.uint8 else flat
+
+
+def _table(rows: Sequence[Row]) -> str:
+    cells = [
+        [row.client, f"{row[1]:g}", f"{row[2]:g}", f"{row.frechet_distance:.6g}", f"{row.emd:.4f}"]
+        for row in rows
+    ]
+    return comparison.aligned([_TABLE_HEAD, *cells])
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([_CSV_HEAD, *rows])
+    return buffer.getvalue()
+
+
+def run() -> None:
+    """Runs the program on the command line's flags."""
+    # In training, results always go somewhere.
+    flags.set_default(run_flags.OUTPUT_DIR, "")
+    command_line.run(main, groups=(data,))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,57 @@
+"""Every table and figure in its smallest form, one after another in one process."""
+
+import math
+
+import pytest
+
+from experiments import registry
+from experiments.harness import page, program, sections
+from experiments.harness.experiment import Experiment
+from experiments.harness.store import Status
+
+pytestmark = pytest.mark.slow
+
+EXPERIMENTS = list(registry.experiments())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One for all: what a table has run, the next finds done."""
+    return tmp_path_factory.mktemp("smoke")
+
+
+@pytest.fixture(scope="module", params=EXPERIMENTS, ids=lambda e: e.id)
+def experiment(request) -> Experiment:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def section(experiment, folder) -> sections.Section:
+    command = [experiment.name, "--scale=smoke", f"--output_dir={folder}"]
+    assert program.main(experiment, None, command) == 0
+    found = sections.section(experiment, "smoke", folder)
+    assert found is not None
+    return found
+
+
+def test_everything_ran(section):
+    assert section.counts == f"{sum(1 for _ in section.times)} {Status.OK.value}"
+
+
+def test_every_printed_place_is_filled_with_a_finite_number(experiment, section):
+    entries = {place: e for filled in section.grids for place, e in filled.entries.items()}
+    assert {(p.row, p.column) for p in experiment.printed} <= set(entries)
+    for place, entry in entries.items():
+        assert entry.found is not None, f"{place}: {entry.ours}"
+        assert math.isfinite(entry.found.mean), place
+
+
+def test_claims_are_undecided_with_one_seed(experiment, section):
+    """Those that a smoke run has the cells of."""
+    assert {claim.verdict.value for claim in section.claims} <= {"undecided"}
+
+
+def test_figures_are_drawn_and_the_page_has_all(experiment, section):
+    assert all(figure.svg for figure in section.figures)
+    assert len(section.figures) == len(experiment.figures)
+    assert f'id="{section.id}"' in page.page([section])

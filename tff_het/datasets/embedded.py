@@ -1,0 +1,67 @@
+"""Embeddings of a published network as data sets: any, of coughs (FSD), of CIFAR-10."""
+
+import functools
+import pathlib
+
+from tff_het.datasets import embedding_files, files
+from tff_het.datasets.dataset import Dataset
+
+_HOW = (
+    "Compute it with python -m embeddings.extract --output=<data_dir>/{name} (embeddings/README.md"
+    " has the commands); if it is there but damaged, add --overwrite."
+)
+
+
+def load(data_dir: pathlib.Path | None, name: str = "embedded") -> Dataset:
+    """Loads embeddings that `embeddings.extract` has written, of whatever data and network.
+
+    Args:
+      data_dir: Holds `<name>/metadata.json`; for 'embedded' metadata.json itself will do.
+      name: The data set's name and folder.
+
+    Returns:
+      `x` float32 [n, dimension], in the order of the examples' ids; `y` int32, the classes in the
+      order of their names; `source` int32: the place that an example comes from.
+
+    Raises:
+      FileNotFoundError: A file is missing, or data_dir is None.
+      ValueError: A file is truncated or corrupt.
+    """
+    how = _HOW.format(name=name)
+    if data_dir is None:
+        raise FileNotFoundError(f"{name!r} is read from files of yours: pass data_dir. {how}")
+    direct = name == "embedded" and (data_dir / embedding_files.METADATA).is_file()
+    records = embedding_files.read(data_dir if direct else data_dir / name, how)
+    columns = {"x": records.embeddings, "y": records.labels, "source": records.sources}
+    train, test = (
+        {key: column[records.splits == number] for key, column in columns.items()}
+        for number in range(len(embedding_files.SPLITS))
+    )
+    return Dataset(name, train, test, records.class_names, records.origin)
+
+
+def load_fsd_cough(data_dir: pathlib.Path | None) -> Dataset:
+    """Loads the cough detection task of CGAU (Rieger et al. 2020): coughs against all else.
+
+    Args:
+      data_dir: Holds `fsd_cough/metadata.json`: YamNet embeddings of FSDKaggle2018, or of any other
+        audio with a class `Cough` (in capitals or not).
+
+    Returns:
+      As `load`; `y` is 1 for coughs.
+
+    Raises:
+      FileNotFoundError: A file is missing, or data_dir is None.
+      ValueError: A file is truncated or corrupt, or holds no coughs.
+    """
+    data = load(data_dir, "fsd_cough")
+    try:
+        return data.one_against_rest("cough")
+    except ValueError as error:
+        path = pathlib.Path(data_dir or "") / data.name / embedding_files.METADATA
+        found = ", ".join(data.class_names)
+        how = _HOW.format(name=data.name)
+        raise files.corrupt(path, "a class 'Cough' among others", found, how) from error
+
+
+load_cifar10_embeddings = functools.partial(load, name="cifar10_embeddings")
