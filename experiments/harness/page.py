@@ -24,6 +24,7 @@ th, td { border: 1px solid var(--line); padding: .35rem .6rem; text-align: left;
   vertical-align: top; }
 th { background: var(--shade); font-weight: 600; }
 td.number { white-space: nowrap; }
+th:first-child { min-width: 8rem; }
 .soft { color: var(--soft); font-size: .875rem; }
 .scale { border: 1px solid currentColor; border-radius: .3rem; padding: 0 .4rem;
   font-size: .875rem; font-weight: 400; color: var(--open); white-space: nowrap; }
