@@ -389,6 +389,18 @@ def test_signal_ends_the_run_after_the_round(train, reference, tmp_path, number)
     assert tables(tmp_path) == reference
 
 
+def test_without_a_folder_a_signal_interrupts(train):
+    """There is nothing to go on from: half a training must not pass for a whole one."""
+
+    def schedule(round_num):
+        if round_num == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return UNIFORM(round_num)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(schedule=schedule)
+
+
 def test_signal_in_the_last_round_is_told(train, reference, tmp_path):
     def schedule(round_num):
         if round_num == 7:

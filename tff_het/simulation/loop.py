@@ -97,7 +97,8 @@ def train(
 ) -> Result:
     """Trains a process on a population; goes on where the folder's run stopped.
 
-    SIGINT and SIGTERM end it after the round under way, with a checkpoint.
+    With a folder, SIGINT and SIGTERM end it after the round under way, with a checkpoint. Without,
+    there is nothing to go on from, and they interrupt it as they would any program.
 
     Args:
       process: Any process of this project.
@@ -147,7 +148,7 @@ def train(
             if 0 < done < settings.rounds and done % settings.eval_every:
                 _drop_evaluation(checkpoints, columns, done)
             records = Records(folder, columns, checkpoints)
-        with StopRequest() as stop:
+        with StopRequest(listen=folder is not None) as stop:
             while done < settings.rounds and not stopping:
                 times = [time.perf_counter()]
                 cohort = schedule(done)

@@ -12,7 +12,13 @@ class StopRequest:
     does nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, listen: bool = True) -> None:
+        """Initialises it.
+
+        Args:
+          listen: Whether to take the signals; otherwise they do what they did before.
+        """
+        self._listen = listen
         self.signal: signal.Signals | None = None
         self._before: dict[signal.Signals, object] = {}
 
@@ -20,7 +26,7 @@ class StopRequest:
         return self.signal is not None
 
     def __enter__(self) -> "StopRequest":
-        if threading.current_thread() is threading.main_thread():
+        if self._listen and threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
         return self
