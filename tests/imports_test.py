@@ -53,7 +53,8 @@ def test_rooms_import_what_they_may(path):
     others = {name.split(".")[0] for name in names}
     assert not others & {"embeddings", "experiments", "tests"}
     assert not any(
-        name.startswith(("absl.flags", "tensorflow_hub", "apache_beam")) for name in names
+        name.startswith(("absl.flags", "tensorflow_hub", "apache_beam", "soundfile", "soxr"))
+        for name in names
     )
     if room not in TFF_ROOMS and str(inside) not in TFF_FILES:
         assert "tensorflow_federated" not in others
@@ -62,3 +63,23 @@ def test_rooms_import_what_they_may(path):
 def test_every_room_is_in_the_table():
     rooms = {p.name for p in (ROOT / "tff_het").iterdir() if p.is_dir() and any(p.glob("*.py"))}
     assert rooms == set(MAY_IMPORT)
+
+
+EMBEDDINGS = sorted((ROOT / "embeddings").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", EMBEDDINGS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_embeddings_import_data_sets_alone(path):
+    names = imported(path)
+    rooms = {name.split(".")[1] for name in names if name.startswith("tff_het.")} - SHARED
+    assert rooms <= {"datasets"}, f"{path.name} imports {rooms}"
+    assert not {name.split(".")[0] for name in names} & {"experiments", "tensorflow_federated"}
+
+
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_embeddings_need_is_imported_there_alone(path):
+    others = {name.split(".")[0] for name in imported(path)}
+    assert not others & {"embeddings", "apache_beam", "tensorflow_hub", "soundfile", "soxr"}

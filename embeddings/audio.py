@@ -1,0 +1,170 @@
+"""Audio: files to waveforms, and YamNet's embedding of a whole clip.
+
+YamNet cuts a waveform of 16 kHz into patches of 96 spectra, one spectrum every 10 ms: patch k
+belongs to the samples [7680 k, 7680 k + 15360), and its last spectra look 240 samples further. It
+embeds every patch by itself, and fills up the last one with silence.
+"""
+
+import dataclasses
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+
+from embeddings import modules
+from embeddings.examples import UnusableError
+
+SAMPLE_RATE = 16_000  # Hz
+PATCH = 15_360  # Samples: 960 ms.
+HOP = 7_680  # Samples from one patch to the next: 480 ms.
+_WINDOW = 15_600  # Samples that a patch's spectra look at.
+# Behind each clip of a call, patches that look into the next clip and are dropped.
+_GAP = -(-_WINDOW // HOP) - 1
+_DIMENSION = 1024
+_RATES = (1_000, 1_000_000)  # Hz that a recording may have.
+SHORT_CLIPS = ("pad", "skip")
+
+
+def decode(content: bytes) -> np.ndarray:
+    """Decodes a file of any format that libsndfile reads: WAV, FLAC, OGG and more.
+
+    Args:
+      content: The file, of any rate and any number of channels.
+
+    Returns:
+      The mean of its channels at 16 kHz: float32 [samples], full scale is -1..1.
+
+    Raises:
+      UnusableError: The file is empty, cut off or not audio, or has NaN or infinite samples.
+    """
+    if not content:
+        raise UnusableError("empty", "the file has no bytes")
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            rate, expected = file.samplerate, file.frames
+            samples = file.read(dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, RuntimeError, ValueError, OverflowError) as error:
+        raise UnusableError("undecodable", str(error)) from error
+    if len(samples) < expected or _is_cut_off_wav(content):
+        raise UnusableError("truncated", f"{len(content)} bytes, and there should be more")
+    if not len(samples):
+        raise UnusableError("empty", "the file has no samples")
+    if not np.isfinite(samples).all():
+        raise UnusableError("not_finite", "some samples are NaN or infinite")
+    return _resampled(samples.mean(axis=1, dtype=np.float32), rate)
+
+
+def _resampled(waveform: np.ndarray, rate: int) -> np.ndarray:
+    if rate == SAMPLE_RATE:
+        return waveform
+    if not _RATES[0] <= rate <= _RATES[1]:  # A damaged header; the result could fill the memory.
+        raise UnusableError("undecodable", f"a sample rate of {rate} Hz, not {_RATES} Hz")
+    return soxr.resample(waveform, rate, SAMPLE_RATE)
+
+
+def _is_cut_off_wav(content: bytes) -> bool:
+    """Whether a WAV file has fewer bytes than it says; libsndfile takes what there is."""
+    said = int.from_bytes(content[4:8], "little")
+    is_stream = said >= 0xFFFFFF00  # Written where the length was not known, such as by a pipe.
+    return content[:4] == b"RIFF" and not is_stream and said + 8 > len(content)
+
+
+def num_patches(num_samples: int) -> int:
+    """How many full patches a clip has; a clip shorter than one counts as one, padded."""
+    return 1 + max(0, num_samples - PATCH) // HOP
+
+
+@dataclasses.dataclass(frozen=True)
+class YamNet:
+    """Embeds clips: the largest value of each of YamNet's features over the full patches.
+
+    Attributes:
+      handle: The module.
+      short_clips: What to do with clips shorter than a patch, 'pad' with silence or 'skip'.
+      batch_size: Patches in one call, about. More of them are not faster on a CPU.
+    """
+
+    handle: str
+    short_clips: str = "pad"
+    batch_size: int = 64
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the embeddings depend on, beside module and input."""
+        return {"short_clips": self.short_clips, "sample_rate": SAMPLE_RATE}
+
+    def decode(self, content: bytes | np.ndarray) -> np.ndarray:
+        """The waveform of a file, see `decode`; also clips that are too short may be unusable."""
+        if not isinstance(content, bytes):
+            raise ValueError("YamNet embeds audio files; found arrays. Pass --input, a folder.")
+        waveform = decode(content)
+        if len(waveform) < PATCH and self.short_clips == "skip":
+            raise UnusableError("too_short", f"{len(waveform)} samples, a patch has {PATCH}")
+        return waveform
+
+    def size(self, waveform: np.ndarray) -> int:
+        """What a clip takes of `batch_size`."""
+        return num_patches(len(waveform)) + _GAP
+
+    def padded(self, waveform: np.ndarray) -> bool:
+        """Whether the clip is shorter than a patch."""
+        return len(waveform) < PATCH
+
+    def blank(self) -> np.ndarray:
+        """A clip of one patch of silence."""
+        return np.zeros(PATCH, np.float32)
+
+    def embed(self, waveforms: Sequence[np.ndarray]) -> np.ndarray:
+        """Embeds clips.
+
+        Args:
+          waveforms: float32 [samples] each.
+
+        Returns:
+          float32 [clips, 1024].
+        """
+        embedded = np.full((len(waveforms), _DIMENSION), -np.inf, np.float32)
+        for pieces in self._calls(waveforms):
+            joined = np.concatenate([piece for _, piece, _ in pieces])
+            patches, begin = self._patches(joined), 0
+            for clip, piece, count in pieces:
+                largest = patches[begin : begin + count].max(axis=0)
+                embedded[clip] = np.maximum(embedded[clip], largest)
+                begin += len(piece) // HOP
+        return embedded
+
+    def _calls(self, waveforms: Sequence[np.ndarray]) -> list[list[tuple[int, np.ndarray, int]]]:
+        """Clips, cut where they are long, in calls of (clip, its samples, its full patches).
+
+        Each piece is filled up with silence so that the next one begins at a patch of its own,
+        behind all samples that its last patch looks at.
+        """
+        calls: list[list[tuple[int, np.ndarray, int]]] = [[]]
+        room = self.batch_size
+        for clip, waveform in enumerate(waveforms):
+            total = num_patches(len(waveform))
+            for first in range(0, total, self.batch_size):
+                count = min(self.batch_size, total - first)
+                samples = waveform[first * HOP : (first + count - 1) * HOP + _WINDOW]
+                piece = np.zeros((count + _GAP) * HOP, np.float32)
+                piece[: len(samples)] = samples
+                if calls[-1] and count + _GAP > room:
+                    calls.append([])
+                    room = self.batch_size
+                calls[-1].append((clip, piece, count))
+                room -= count + _GAP
+        return calls
+
+    def _patches(self, waveform: np.ndarray) -> np.ndarray:
+        """YamNet's own output: float32 [patches, 1024]."""
+        outputs = modules.load(self.handle)(waveform)
+        shapes = [tuple(output.shape) for output in outputs]
+        if len(shapes) != 3 or shapes[1][1:] != (_DIMENSION,):
+            raise ValueError(
+                f"The module {self.handle!r} is not YamNet: expected scores, embeddings [patches,"
+                f" {_DIMENSION}] and a spectrogram; found shapes {shapes}. Pass a handle of YamNet."
+            )
+        return outputs[1].numpy()

@@ -1,0 +1,211 @@
+"""Computes embeddings with a published network: TFRecords, and metadata.json beside them.
+
+  python -m embeddings.extract --model=yamnet --module=https://tfhub.dev/google/yamnet/1 \\
+      --input=FSDKaggle2018 --output=DATA/fsd_cough
+  python -m embeddings.extract --model=inception \\
+      --module=https://tfhub.dev/google/imagenet/inception_v3/feature_vector/5 \\
+      --dataset=cifar10 --data_dir=DATA --output=DATA/cifar10_embeddings
+
+One Apache Beam pipeline. It runs in this process; --runner and the other options of Beam choose
+another place, and all that stands behind -- goes to Beam unread. The same command does nothing
+when its result is there; a job that was stopped leaves nothing at the output's place.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+
+import tensorflow as tf
+from absl import flags
+
+from tff_het import datasets
+
+try:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from embeddings import audio, images, job, sources
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{error}. Embeddings need packages that training does not: install the extra, with"
+        " uv sync --extra embeddings or pip install '.[embeddings]'.",
+        name=error.name,
+    ) from error
+
+MODELS = ("yamnet", "inception", "image")
+
+
+def define_flags() -> flags.FlagValues:
+    """Returns this program's flags, not yet parsed."""
+    values = flags.FlagValues()
+    flags.DEFINE_enum(
+        "model",
+        None,
+        MODELS,
+        "yamnet: clips of audio; inception: images at 299 pixels; image: images at --image_size.",
+        flag_values=values,
+    )
+    texts = {
+        "module": "TF-Hub handle, or a folder with a SavedModel.",
+        "input": "A folder of clips (FSDKaggle2018, or train.csv, test.csv and audio/), or of "
+        "images (<split>/<class>/<file>).",
+        "data_dir": "Where --dataset is, as in training.",
+        "output": "The folder to write.",
+    }
+    for name, text in texts.items():
+        flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_enum(
+        "dataset",
+        None,
+        datasets.names(),
+        "A data set of images of the project, instead of --input.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "short_clips",
+        "pad",
+        audio.SHORT_CLIPS,
+        "What to do with clips shorter than 960 ms (yamnet).",
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "max_error_fraction",
+        job.Job.max_error_fraction,
+        "Share of the examples that may be unusable; with more the job fails.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        flag_values=values,
+    )
+    numbers = {
+        "image_size": (None, "Height and width in pixels that the module takes (image)."),
+        "batch_size": (None, "Images, or patches of audio, in one call. Default: 128, or 64."),
+        "examples_per_shard": (
+            job.Job.examples_per_shard,
+            "Examples in a file: what one worker takes at a time.",
+        ),
+    }
+    for name, (default, text) in numbers.items():
+        flags.DEFINE_integer(name, default, text, lower_bound=1, flag_values=values)
+    flags.DEFINE_bool("overwrite", False, "Replace the embeddings at --output.", flag_values=values)
+    return values
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a job; returns the exit code: 1 where it failed, 2 where flags or files do not fit."""
+    argv = sys.argv if argv is None else argv
+    values = define_flags()
+    if {"--help", "-h", "--helpshort"} & set(argv[1:]):
+        print(f"{__doc__}\n{values.get_help()}")
+        return 0
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        options = parse(values, argv)
+        wanted = make_job(values)
+        result = job.run(wanted, options)
+    except job.TooManyErrorsError as error:
+        return _refuse(error, 1)
+    except (flags.Error, ValueError, OSError, tf.errors.OpError) as error:
+        return _refuse(error, 2)
+    except KeyboardInterrupt:
+        return _refuse("stopped; nothing was written.", 128 + signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    print(_report(wanted.output, result))
+    return 0
+
+
+def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
+    """Reads a command line; returns the part of it that is Beam's.
+
+    Raises:
+      flags.Error: A flag has a value that it does not take, or is neither ours nor Beam's.
+    """
+    end = list(argv).index("--") if "--" in argv else len(argv)
+    _, *others = values(list(argv[:end]), known_only=True)
+    known = PipelineOptions(others).get_all_options()
+    unknown = PipelineOptions(others).get_all_options(retain_unknown_options=True).keys() - known
+    before = ["", *others]  # A text may be the value of the flag in front of it.
+    unknown |= {
+        text
+        for flag, text in zip(before, others, strict=False)
+        if not text.startswith("--") and ("=" in flag or not flag.startswith("--"))
+    }
+    if unknown:
+        raise flags.Error(
+            f"Not a flag of this program or of Beam: {', '.join(sorted(unknown))} (--help lists"
+            " ours; give those of a runner behind --)"
+        )
+    return PipelineOptions([*others, *argv[end + 1 :]])
+
+
+def make_job(values: flags.FlagValues) -> job.Job:
+    """Makes the job that the flags name.
+
+    Raises:
+      ValueError: Flags are missing, or do not fit each other.
+    """
+    if missing := [name for name in ("model", "module", "output") if not values[name].value]:
+        raise ValueError(f"--{missing[0]} is needed (--help lists all flags).")
+    model = values["model"].value
+    if values["image_size"].present and model != "image":
+        raise ValueError(f"--image_size belongs to --model=image; found --model={model}.")
+    if values["short_clips"].present and model != "yamnet":
+        raise ValueError(f"--short_clips belongs to --model=yamnet; found --model={model}.")
+    return job.Job(
+        model=model,
+        network=_network(values),
+        source=_source(values),
+        output=values["output"].value,
+        examples_per_shard=values["examples_per_shard"].value,
+        max_error_fraction=values["max_error_fraction"].value,
+        overwrite=values["overwrite"].value,
+    )
+
+
+def _network(values: flags.FlagValues) -> job.Network:
+    handle = values["module"].value
+    given = values["batch_size"].value
+    batch_size = {} if given is None else {"batch_size": given}
+    if values["model"].value == "yamnet":
+        return audio.YamNet(handle, values["short_clips"].value, **batch_size)
+    size = values["image_size"].value
+    if values["model"].value == "inception":
+        size = images.INCEPTION_SIZE
+    if size is None:
+        raise ValueError("--model=image needs --image_size, the pixels that the module takes.")
+    return images.ImageNetwork(handle, size, **batch_size)
+
+
+def _source(values: flags.FlagValues) -> sources.Source:
+    folder, name = values["input"].value, values["dataset"].value
+    if bool(folder) == bool(name):
+        raise ValueError("Give either --input or --dataset.")
+    if values["data_dir"].value and not name:
+        raise ValueError("--data_dir belongs to --dataset.")
+    if values["model"].value == "yamnet":
+        if not folder:
+            raise ValueError("--model=yamnet embeds audio: give --input, not --dataset.")
+        return sources.LabelledFiles(folder)
+    if name:
+        return sources.RegisteredDataset(name, values["data_dir"].value)
+    return sources.ImageFolders(folder)
+
+
+def _report(output: str, result: job.Result | None) -> str:
+    if result is None:
+        return f"{output} is complete: nothing to do."
+    summary = result.summary
+    left_out = ", ".join(f"{n} {reason}" for reason, n in summary.skipped_by_reason.items())
+    return (
+        f"{output}: {summary.num_records} embeddings of dimension {summary.dimension}, skipped:"
+        f" {left_out or 'none'}, padded: {summary.padded};"
+        f" {summary.num_records / result.seconds:.1f} a second in {result.seconds:.1f} s."
+    )
+
+
+def _refuse(error: object, code: int) -> int:
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

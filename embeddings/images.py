@@ -1,0 +1,108 @@
+"""Images: files and arrays to what image networks take, and their embeddings."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from embeddings import modules
+from embeddings.examples import UnusableError
+
+INCEPTION_SIZE = 299
+
+
+def decode(content: bytes | np.ndarray) -> np.ndarray:
+    """An image as uint8 [height, width, 3].
+
+    Args:
+      content: A PNG, JPEG, BMP or GIF file (the first picture of it); or an image of a data set,
+        uint8 [height, width, 1 or 3].
+
+    Raises:
+      UnusableError: The file is empty or no such image.
+      ValueError: The array is of another form.
+    """
+    if isinstance(content, np.ndarray):
+        return _colours(content)
+    if not content:
+        raise UnusableError("empty", "the file has no bytes")
+    try:
+        return tf.io.decode_image(content, channels=3, expand_animations=False).numpy()
+    except tf.errors.InvalidArgumentError as error:
+        raise UnusableError("undecodable", f"{error.message:.200}") from error
+
+
+def prepare(images: Sequence[np.ndarray], size: int) -> tf.Tensor:
+    """Images as networks take them.
+
+    Args:
+      images: uint8 [height, width, 3] each.
+      size: Height and width that the network takes, in pixels.
+
+    Returns:
+      float32 [n, size, size, 3], 0..1; resized bilinearly, whatever the ratio of the sides.
+    """
+    if len({image.shape for image in images}) == 1:
+        resized = tf.image.resize(np.stack(images), [size, size], method="bilinear")
+    else:
+        resized = tf.stack([tf.image.resize(image, [size, size], "bilinear") for image in images])
+    return resized / 255.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageNetwork:
+    """Embeds images with a module of TF-Hub's image interface.
+
+    Attributes:
+      handle: The module.
+      image_size: Height and width that it takes, in pixels.
+      batch_size: Images in one call.
+    """
+
+    handle: str
+    image_size: int
+    batch_size: int = 128
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the embeddings depend on, beside module and input."""
+        return {"image_size": self.image_size}
+
+    def decode(self, content: bytes | np.ndarray) -> np.ndarray:
+        """See `decode`."""
+        return decode(content)
+
+    def size(self, image: np.ndarray) -> int:
+        """What an image takes of `batch_size`."""
+        return 1
+
+    def padded(self, image: np.ndarray) -> bool:
+        """Images are resized, not padded."""
+        return False
+
+    def blank(self) -> np.ndarray:
+        """A black image."""
+        return np.zeros((self.image_size, self.image_size, 3), np.uint8)
+
+    def embed(self, images: Sequence[np.ndarray]) -> np.ndarray:
+        """Embeds images, uint8 [height, width, 3] each: float32 [n, dimension]."""
+        embedded = modules.feature_vector(self.handle)(prepare(images, self.image_size))
+        shape = getattr(embedded, "shape", None)
+        if shape is None or len(shape) != 2 or shape[0] != len(images):
+            raise ValueError(
+                f"The module {self.handle!r} does not give feature vectors: expected a tensor"
+                f" [{len(images)}, dimension]; found {shape or type(embedded).__name__}. Pass the"
+                " handle of an image feature vector module."
+            )
+        return embedded.numpy().astype(np.float32, copy=False)
+
+
+def _colours(image: np.ndarray) -> np.ndarray:
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
+        raise ValueError(
+            "Expected images, uint8 [height, width, 1 or 3]; found"
+            f" {image.dtype} {list(image.shape)}. Choose a data set of images."
+        )
+    return np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image

@@ -1,0 +1,227 @@
+"""The Beam pipeline: shards of examples to files of records, and a summary of all.
+
+An element is a shard, a range of a thousand examples or so, and becomes one file: a network takes
+whole batches, no embedding is moved between workers, memory holds a shard at a time, and a shard's
+bytes do not depend on who computes it or how often.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from embeddings import progress, records
+from embeddings.examples import Item, UnusableError
+from embeddings.records import Summary
+from embeddings.sources import Source
+from tff_het.datasets import embedding_files
+
+_SUMMARY = "summary.json"
+_READERS = 2  # Threads that read and decode while the network computes.
+_AHEAD = 64  # Examples that are read before they are needed.
+_DIRECT = ("", "direct", "directrunner")
+
+
+class Network(Protocol):
+    """What embeds; sent to workers, so it holds the module's handle and not the module."""
+
+    @property
+    def batch_size(self) -> int:
+        """What `embed` takes in one call, as `size` counts."""
+
+    def decode(self, content: bytes | np.ndarray) -> np.ndarray:
+        """An example from its content; raises UnusableError."""
+
+    def size(self, example: np.ndarray) -> int:
+        """What an example takes of `batch_size`."""
+
+    def padded(self, example: np.ndarray) -> bool:
+        """Whether an example is too short and will be filled up."""
+
+    def embed(self, examples: Sequence[np.ndarray]) -> np.ndarray:
+        """Embeds examples: float32 [n, dimension]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Examples that become one file."""
+
+    name: str
+    items: tuple[Item, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """A shard's records before they are in a file."""
+
+    name: str
+    serialized: list[bytes]
+    summary: Summary
+
+
+def shards(items: Sequence[Item], examples_per_shard: int) -> list[Shard]:
+    """Cuts examples into ranges of at most so many."""
+    starts = range(0, len(items), examples_per_shard)
+    return [
+        Shard(
+            f"embeddings-{index:05}-of-{len(starts):05}.tfrecord",
+            tuple(items[start : start + examples_per_shard]),
+        )
+        for index, start in enumerate(starts)
+    ]
+
+
+def num_finished(parts: Sequence[Shard], folder: str) -> int:
+    """How many examples belong to shards whose files are in the folder."""
+    names = {os.path.basename(path) for path in tf.io.gfile.glob(f"{folder}/embeddings-*.tfrecord")}
+    return sum(len(part.items) for part in parts if part.name in names)
+
+
+def run(
+    parts: Sequence[Shard], source: Source, network: Network, folder: str, options: PipelineOptions
+) -> Summary:
+    """Embeds all shards, and writes a file for each.
+
+    Args:
+      parts: The shards.
+      source: Reads their examples.
+      network: Embeds them.
+      folder: Where the files go; it exists, and all workers can write there.
+      options: Beam's. Without a runner, or with DirectRunner, workers are threads of this process
+        (or child processes, as `direct_running_mode` says).
+
+    Returns:
+      The summary of all shards.
+    """
+    name = options.view_as(StandardOptions).runner or ""
+    # DirectRunner itself would first look for a server to download, and use it as another process.
+    runner = FnApiRunner() if name.lower() in _DIRECT else name
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    _ = (
+        pipeline
+        | "Shards" >> beam.Create(parts)
+        | "Embed" >> beam.ParDo(EmbedShard(source, network))
+        | "Write" >> beam.ParDo(WriteShard(folder))
+        | "Merge" >> beam.CombineGlobally(records.merge)
+        | "Summary" >> beam.Map(_write_summary, folder)
+    )
+    pipeline.run().wait_until_finish()
+    path = os.path.join(folder, _SUMMARY)
+    with tf.io.gfile.GFile(path) as file:
+        summary = Summary(**json.load(file))
+    tf.io.gfile.remove(path)
+    return summary
+
+
+class EmbedShard(beam.DoFn):
+    """Reads, decodes and embeds the examples of a shard, in batches."""
+
+    def __init__(self, source: Source, network: Network):
+        super().__init__()
+        self._source = source
+        self._network = network
+        self._done = beam.metrics.Metrics.counter("embeddings", "examples")
+
+    def process(self, element: Shard, *args: Any, **kwargs: Any) -> Iterator[Written]:
+        """Yields the shard's records."""
+        written = Written(element.name, [], Summary())
+        for batch in self._batches(element, written.summary):
+            embedded = self._network.embed([example for _, example in batch])
+            for (item, _), embedding in zip(batch, embedded, strict=True):
+                self._put(written, item, embedding)
+            self._count(len(batch))
+        written.summary.checksum = embedding_files.checksum(written.serialized)
+        written.summary.files[element.name] = len(written.serialized)
+        yield written
+
+    def _batches(self, shard: Shard, summary: Summary) -> Iterator[list[tuple[Item, np.ndarray]]]:
+        """Decoded examples, as many as the network takes at once."""
+        batch: list[tuple[Item, np.ndarray]] = []
+        taken = 0
+        for item, example in _ahead(shard.items, self._decode):
+            if isinstance(example, UnusableError):
+                _skip(summary, item, example.reason, example.detail)
+                self._count(1)
+                continue
+            size = self._network.size(example)
+            if batch and taken + size > self._network.batch_size:
+                yield batch
+                batch, taken = [], 0
+            batch.append((item, example))
+            taken += size
+            summary.padded += self._network.padded(example)
+        if batch:
+            yield batch
+
+    def _decode(self, item: Item) -> np.ndarray | UnusableError:
+        try:
+            return self._network.decode(self._source.read(item))
+        except UnusableError as error:
+            return error
+
+    def _put(self, written: Written, item: Item, embedding: np.ndarray) -> None:
+        summary = written.summary
+        if not np.isfinite(embedding).all():
+            _skip(summary, item, "not_finite", "the network's output has NaN or infinite values")
+            return
+        written.serialized.append(records.serialize(item, embedding))
+        summary.dimension = len(embedding)
+        counts = summary.counts.setdefault(item.split, {})
+        counts[item.label] = counts.get(item.label, 0) + 1
+        if item.source not in summary.sources:
+            summary.sources.append(item.source)
+
+    def _count(self, examples: int) -> None:
+        self._done.inc(examples)
+        progress.report(examples)
+
+
+class WriteShard(beam.DoFn):
+    """Writes a shard's records; a file appears under its name when it is complete."""
+
+    def __init__(self, folder: str):
+        super().__init__()
+        self._folder = folder
+
+    def process(self, element: Written, *args: Any, **kwargs: Any) -> Iterator[Summary]:
+        """Yields the shard's summary."""
+        path = os.path.join(self._folder, element.name)
+        # A runner may give a shard to two workers at once.
+        partial = f"{path}.{uuid.uuid4().hex}"
+        with tf.io.TFRecordWriter(partial) as writer:
+            for serialized in element.serialized:
+                writer.write(serialized)
+        tf.io.gfile.rename(partial, path, overwrite=True)
+        yield element.summary
+
+
+def _ahead(items, decode) -> Iterator[tuple[Item, np.ndarray | UnusableError]]:
+    """Items with what `decode` makes of them, in order; threads work on those that come next."""
+    with concurrent.futures.ThreadPoolExecutor(_READERS) as pool:
+        waiting: collections.deque = collections.deque()
+        for item in items:
+            waiting.append((item, pool.submit(decode, item)))
+            if len(waiting) > _AHEAD:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        for item, future in waiting:
+            yield item, future.result()
+
+
+def _skip(summary: Summary, item: Item, reason: str, detail: str) -> None:
+    summary.skipped.append({"id": item.id, "reason": reason, "detail": detail})
+
+
+def _write_summary(summary: Summary, folder: str) -> None:
+    with tf.io.gfile.GFile(os.path.join(folder, _SUMMARY), "w") as file:
+        file.write(json.dumps(dataclasses.asdict(summary)))
