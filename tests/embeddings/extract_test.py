@@ -398,7 +398,7 @@ def test_real_yamnet_gives_the_data_set_of_coughs(data_dir, tmp_path, by_hand, c
         assert extract.main(["extract", *argv, f"--output={tmp_path / name}"]) == 0
     assert content(tmp_path / "one") == content(tmp_path / "fsd_cough")
     data = datasets.load("fsd_cough", tmp_path)
-    assert data.class_names == ("other", "cough") and 0 < data.train["y"].mean() < 1
+    assert data.class_names == ("other", "Cough") and 0 < data.train["y"].mean() < 1
     loaded = tf.saved_model.load(str(module))
     names = sorted(
         line.split(",")[0] for line in (some / "train.csv").read_text().split("\n")[1:-1]
