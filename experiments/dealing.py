@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from absl import flags
@@ -33,10 +34,24 @@ class Dealt(NamedTuple):
     partition: partitions.Partition
 
 
-@functools.lru_cache(maxsize=1)
 def load(name: str, data_dir: str | None) -> datasets.Dataset:
     """As `datasets.load`; the last one is kept, since runs of one program often share it."""
+    return _load(name, data_dir, _stamp(name, data_dir))
+
+
+@functools.lru_cache(maxsize=1)
+def _load(name: str, data_dir: str | None, stamp: tuple[tuple[str, int, int], ...]):
     return datasets.load(name, data_dir)
+
+
+def _stamp(name: str, data_dir: str | None) -> tuple[tuple[str, int, int], ...]:
+    """What tells files from those that were there before: names, times and sizes."""
+    if data_dir is None:
+        return ()
+    root = Path(data_dir)
+    files = [root, *root.glob("*"), *(root / name).rglob("*")] if root.is_dir() else [root]
+    found = [(str(file), file.stat()) for file in sorted(files) if file.is_file()]
+    return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in found)
 
 
 def deal() -> Dealt:

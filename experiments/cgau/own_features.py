@@ -13,6 +13,7 @@ from tff_het import datasets, seeding
 
 ACCURACY = "best_local_test_accuracy_weighted_mean"
 NAMES = {settings.CGAU: "cgau", settings.BASELINE: "baseline"}
+_METHODS = {"cgau": "cgau", "baseline": "fed_avg"}
 
 
 def compare(
@@ -27,7 +28,7 @@ def compare(
     """Trains a small network on the images themselves; compares both methods on its features.
 
     Args:
-      seed: Of that network, and of the runs.
+      seed: Of that network, which Keras draws from its global generators, and of the runs.
       folder: Receives the features and the runs.
       data_dir: The folder of data sets.
       dataset: The images.
@@ -55,8 +56,8 @@ def compare(
     path = folder / "features.npz"
     np.savez(path, **arrays)
     found = {"network_accuracy": float(accuracy)}
-    for method, name in NAMES.items():
-        values = {**flags, **settings.METHODS[method], "dataset": "npz", "data_dir": str(path)}
+    for name, method in _METHODS.items():
+        values = {**flags, "method": method, "dataset": "npz", "data_dir": str(path)}
         train.run({**values, "seed": str(seed)}, folder / name)
         summary = json.loads((folder / name / "summary.json").read_text())
         found[f"{name}_accuracy"] = summary[ACCURACY]

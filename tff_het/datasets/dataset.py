@@ -77,7 +77,8 @@ class Dataset:
             {**examples, "y": (examples["y"] == index).astype(np.int32)}
             for examples in (self.train, self.test)
         )
-        class_names = ("other", self.class_names[index])
+        rest = "other" if names[index] != "other" else "rest"
+        class_names = (rest, self.class_names[index])
         return dataclasses.replace(self, train=train, test=test, class_names=class_names)
 
     def fingerprint(self) -> str:

@@ -25,7 +25,7 @@ class NewClient:
 
         Args:
           process: The process that the global variables come from.
-          training: Settings of the client's SGD.
+          training: Settings of the client's SGD; a schedule of the learning rate begins at 0.
           fixed_global: Whether the global variables stay as they are; otherwise the
             client fine-tunes a copy of its own.
 

@@ -11,10 +11,13 @@ Non-IID Clients (2020).
 | K, N           | `num_clients`; the width of the layer                                     |
 
 Two variants. `private`: "this conditioning can simply be maintained locally" (§3.2), as local
-variables that no one else sees. `shared_one_hot`, as the authors' code has it: the client is an
-input, and V_f, V_g are averaged like all other weights. Then client k's row is changed by k alone,
-but by n_k/n of its local change only, and everyone receives everybody's rows. In both, the
-conditioning starts at 0.
+variables that no one else sees. `shared_one_hot`, as in the authors' code: the client is an input,
+and V_f, V_g are averaged like all other weights. Then client k's row is changed by k alone (without
+weight decay), but by n_k/n of its local change only, and everyone receives everybody's rows.
+
+In both, the conditioning starts at 0 and has no bias beside the layer's own, and clients count by
+all of their examples; the authors draw V at random, with a bias, and count the examples that were
+seen in the round.
 """
 
 import dataclasses

@@ -59,7 +59,7 @@ Network = Callable[[tf.Tensor, int, Layers], tuple[tf.Tensor, tf.Tensor]]
 
 
 def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
-    """Fully connected ReLU layers of these widths, each behind dropout, and a linear output."""
+    """Fully connected hidden layers of these widths, each behind dropout, and a linear output."""
 
     def network(x: tf.Tensor, num_classes: int, layers: Layers):
         x = tf.keras.layers.Flatten()(x)

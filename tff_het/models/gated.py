@@ -3,9 +3,9 @@
 L. Rieger, R. Høegh, L. K. Hansen: Client Adaptation improves Federated Learning with Simulated
 Non-IID Clients (2020), eq. (1):
 
-    z = tanh(W_f x + V_f h) * sigmoid(W_g x + V_g h)
+    z = tanh(W_f^T x + V_f^T h) * sigmoid(W_g^T x + V_g^T h)
 
-With h one-hot, V_f h is a row of V_f: a vector [units] for each client, its *conditioning*. It is
+With h one-hot, V_f^T h is a row of V_f: a vector [units] for each client, its *conditioning*. It is
 0 in the beginning, so that a client never met is served without.
 """
 

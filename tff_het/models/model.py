@@ -157,7 +157,12 @@ class Model:
             result = self.loss(self.split(fixed.join(values)), *rest)
             return result._replace(variables=fixed.split(self.join(result.variables)))
 
-        return dataclasses.replace(fixed, predict=predict, loss=loss)
+        def initial_variables(seed: int) -> Variables:
+            return fixed.split(self.join(self.initial_variables(seed)))
+
+        return dataclasses.replace(
+            fixed, predict=predict, loss=loss, initial_variables=initial_variables
+        )
 
     @property
     def tensor_specs(self) -> Variables:
