@@ -92,8 +92,9 @@ EXPERIMENT = Experiment(
                 *_extra("cifar10_embeddings", "cifar10", _QUICK.common, 3, 100.0),
             ),
             num_seeds=5,
-            note="The data are what the folder holds. Three levels of shuffling; 200 rounds instead of 500, tested every 10. The "
-            "network for the features of CIFAR-10's own is trained for 3 epochs.",
+            note="The data are what the folder holds. Three levels of shuffling; 200 rounds instead "
+            "of 500, tested every 10. The network for the features of CIFAR-10's own is trained "
+            "for 3 epochs.",
         ),
         "paper": Scale(
             (
@@ -101,8 +102,8 @@ EXPERIMENT = Experiment(
                 *_extra("cifar10_embeddings", "cifar10", _PAPER.common, 20, 1200.0),
             ),
             num_seeds=5,
-            note="The paper's settings; the data are what the folder holds. The network for the features of CIFAR-10's own is a small "
-            "one, trained for 20 epochs.",
+            note="The paper's settings; the data are what the folder holds. The network for the "
+            "features of CIFAR-10's own is a small one, trained for 20 epochs.",
         ),
     },
     grids=(

@@ -1,7 +1,7 @@
 """Clients that were not there while the global variables were trained."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -48,7 +48,7 @@ class NewClient:
         state: ClientState,
         examples: Mapping[str, np.ndarray],
         *,
-        seed: tuple[int, int],
+        seed: Sequence[int] | np.ndarray,
         client: int = 0,
     ) -> tuple[Weights, ClientState]:
         """Returns the client's global variables and state after training.
