@@ -92,9 +92,9 @@ EXPERIMENT = Experiment(
                 *_extra("cifar10_embeddings", "cifar10", _QUICK.common, 3, 100.0),
             ),
             num_seeds=5,
-            note="The data are what the folder holds. Three levels of shuffling; 200 rounds instead "
-            "of 500, tested every 10. The network for the features of CIFAR-10's own is trained "
-            "for 3 epochs.",
+            note="The data are what the folder holds. Three levels of shuffling; 200 rounds "
+            "instead of 500, tested every 10. The network for the features of CIFAR-10's own "
+            "is trained for 3 epochs.",
         ),
         "paper": Scale(
             (
