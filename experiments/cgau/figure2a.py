@@ -17,9 +17,7 @@ _DATA = "cough"
 _AUC, _ROUND = "best_local_test_auc_pooled", "best_round"
 _FORM = Form(digits=4)
 
-_SMOKE = Size(
-    {**settings.SMOKE, "positive_label": "0", "class_weights": "1,50"}, SHUFFLED, seconds=1.0
-)
+_SMOKE = Size(settings.SMOKE, SHUFFLED, seconds=1.0)
 _COUGH = {
     **COMMON,
     "dataset": "fsd_cough",

@@ -84,7 +84,7 @@ EXPERIMENT = Experiment(
         "smoke": Scale(
             (*_SMOKE.cells(_DATA), *_extra("digits", "digits", settings.SMOKE, 1, 10.0)),
             num_seeds=1,
-            note="Only to see that it runs: digits, 3 clients, 2 rounds of 2 steps.",
+            note="Only to see that it runs: zeros among digits, 3 clients, 2 rounds of 2 steps.",
         ),
         "quick": Scale(
             (

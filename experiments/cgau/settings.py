@@ -89,6 +89,8 @@ SMOKE = {
     "model": "mlp_two_layers",
     "client_learning_rate": "0.1",
     "local_steps": "2",
+    "positive_label": "0",
+    "class_weights": "1,50",
     "validation_fraction": "0.1",
     "rounds": "2",
 }

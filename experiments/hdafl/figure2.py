@@ -154,12 +154,13 @@ def _draw(results: Results) -> Drawing | None:
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
     figure = Drawing(figsize=(3.6 * columns, 4.2 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).flat
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for ax, (title, counts) in zip(axes, shown, strict=False):
         image = ax.imshow(counts, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest")
         ax.set(title=title, xlabel="class", ylabel="client")
+        ax.locator_params(integer=True)
         figure.colorbar(image, ax=ax, location="bottom", label="training images")
-    for ax in list(axes)[len(shown) :]:
+    for ax in axes[len(shown) :]:
         ax.remove()
     return figure
 
