@@ -173,7 +173,7 @@ def _cells(section: Section) -> str:
             ]
         )
     table = _table(["Cell", "By seed", "Data (fingerprint)", "Flags"], rows)
-    return f"<details><summary>All {len(rows)} cells</summary>{table}</details>"
+    return f"<details><summary>Cells: {len(rows)}</summary>{table}</details>"
 
 
 def _times(sections: Sequence[Section]) -> str:
