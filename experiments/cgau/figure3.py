@@ -34,7 +34,7 @@ def _draw(results: Results) -> Drawing | None:
     runs = {seed: found[_CELL] for seed in results.seeds if (found := results.ok([_CELL], seed))}
     if not runs:
         return None
-    solved = [seed for seed, run in runs.items() if run.metric("cgau_solved")]
+    solved = [seed for seed, run in runs.items() if run.metrics["cgau_solved"]]
     shown = solved[0] if solved else next(iter(runs))
     panels = np.load(runs[shown].files / xor.FILE)
     titles = {

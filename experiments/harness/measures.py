@@ -21,8 +21,11 @@ class Measure:
 
 
 def metric(cell: str, name: str) -> Measure:
-    """An entry of a run's metrics; for training, of its `summary.json`."""
-    return Measure((cell,), lambda runs: runs[cell].metric(name))
+    """An entry of a run's metrics, for training of its `summary.json`; None where it has none.
+
+    Data may have none: there is no AUC of test examples that are all of one class.
+    """
+    return Measure((cell,), lambda runs: runs[cell].metrics.get(name))
 
 
 def difference(one: Measure, other: Measure) -> Measure:

@@ -204,7 +204,7 @@ def _why_not(measure: Measure, results: Results) -> str:
     for status in (Status.FAILED, Status.MISSING_DATA, Status.UNFINISHED, Status.ABSENT):
         if any(run.status is status for run in runs):
             return status.value.replace("_", " ")
-    return "not reached" if runs else "not at this scale"
+    return "not determined" if runs else "not at this scale"
 
 
 def _judge(claim: Claim, results: Results) -> Judged:

@@ -49,16 +49,10 @@ class Run:
         """Why there is no result; empty where there is one."""
         return self.record.get("error", "")
 
-    def metric(self, name: str) -> float:
-        """Returns one of its numbers.
-
-        Raises:
-          KeyError: If it has no number of that name.
-        """
-        metrics = self.record["metrics"]
-        if name not in metrics:
-            raise KeyError(f"{self.folder} has no metric {name!r}; it has: {', '.join(metrics)}.")
-        return metrics[name]
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Its numbers, of a run that succeeded."""
+        return self.record["metrics"]
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""

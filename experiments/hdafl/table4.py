@@ -59,7 +59,7 @@ def target(data: str) -> Measure:
     Of each seed's own runs: so each of them reaches it, after the last round at the latest.
     """
     cells = tuple(_cells(data).values())
-    return Measure(cells, lambda runs: min(runs[cell].metric(_METRIC) for cell in cells))
+    return Measure(cells, lambda runs: min(runs[cell].metrics[_METRIC] for cell in cells))
 
 
 def _rounds(data: str, selected: int, method: str) -> Measure:

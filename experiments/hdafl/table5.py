@@ -117,7 +117,7 @@ def _gain(setting: str, method: str, rounds: int) -> Measure:
     name, central = cell_name(setting, METHODS[method]), cell_name(setting, CENTRALIZED)
 
     def compute(runs: Mapping[str, Run]) -> float:
-        data_bytes = int(runs[central].metric("bytes_up_total"))
+        data_bytes = int(runs[central].metrics["bytes_up_total"])
         return communication_gain(data_bytes, _sent(runs[name], rounds))
 
     return Measure((name, central), compute)

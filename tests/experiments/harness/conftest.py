@@ -48,7 +48,7 @@ def draw(results) -> Drawing | None:
     if runs is None:
         return None
     figure = Drawing()
-    figure.subplots().plot([0, runs["a"].metric("value")])
+    figure.subplots().plot([0, runs["a"].metrics["value"]])
     return figure
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from experiments.harness import data, identity, runner, store
+from experiments.harness.measures import metric
 from experiments.harness.store import Status
 from tff_het.simulation import runtime
 
@@ -216,3 +217,12 @@ def test_after_a_worker_died_the_rest_runs_on_a_new_one(harness, make, monkeypat
     assert len(runs) == len(tasks) and harness.calls == len(tasks) - 1
     harness.run(make())
     assert "9 ok." in harness.page(make())
+
+
+def test_a_number_that_a_run_does_not_have_leaves_its_place_empty(harness, make):
+    made = make()
+    position = dataclasses.replace(made.grids[0].positions[0], measure=metric("a", "auc"))
+    grid = dataclasses.replace(made.grids[0], positions=(position, made.grids[0].positions[1]))
+    made = dataclasses.replace(made, grids=(grid,))
+    harness.run(made)
+    assert "not determined" in harness.page(made)
