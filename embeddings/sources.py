@@ -1,5 +1,6 @@
 """What there is to embed: folders of audio or images, and the project's own data sets."""
 
+import abc
 import concurrent.futures
 import csv
 import dataclasses
@@ -51,11 +52,12 @@ LAYOUTS = (
 )
 
 
-class _Files:
+class _Files(abc.ABC):
     """What sources of files share."""
 
+    @abc.abstractmethod
     def items(self) -> list[Item]:
-        raise NotImplementedError
+        """All examples, sorted by id."""
 
     def read(self, item: Item) -> bytes:
         """The file's bytes.

@@ -1,7 +1,9 @@
 """From flags to what they name: data, clients, network, local training, schedule."""
 
+import contextlib
 import dataclasses
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +15,7 @@ from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
 from experiments.flags import run as run_flags
+from experiments.flags import scoped
 from tff_het import datasets, methods, partitions
 from tff_het.clients import Population
 from tff_het.evaluation import communication
@@ -110,6 +113,22 @@ def fill_in_defaults() -> None:
     for name, value in flat.items():
         if flags.FLAGS[name].value is None:
             flags.FLAGS[name].value = value
+
+
+@contextlib.contextmanager
+def setup_with(values: Mapping[str, str]) -> Iterator[Setup]:
+    """Makes what these flags name; inside, all others have their defaults.
+
+    Args:
+      values: The flags' texts by name, as they stand on a command line.
+
+    Raises:
+      ValueError: If the flags do not exist, contradict each other or do not fit the data.
+      FileNotFoundError: If files are missing.
+    """
+    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
+        fill_in_defaults()
+        yield setup()
 
 
 def setup() -> Setup:

@@ -19,7 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from experiments import comparison, configure, summary
-from experiments.flags import command_line, data, method, scoped
+from experiments.flags import command_line, data, method
 from experiments.flags import run as run_flags
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, runtime
@@ -63,9 +63,7 @@ def run(values: Mapping[str, str], folder: Path) -> None:
       CheckpointError: If the folder has a run of other flags.
       DivergedError: If a loss is not finite any more.
     """
-    with scoped.only(values, groups=(data, method, run_flags)):
-        configure.fill_in_defaults()
-        made = configure.setup()
+    with configure.setup_with(values) as made:
         processes = configure.processes(made)
         if len(processes) != 1:
             raise ValueError(f"Expected one method, found {', '.join(processes)}.")

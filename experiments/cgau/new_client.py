@@ -15,10 +15,6 @@ import numpy as np
 
 from experiments import configure
 from experiments.cgau import settings
-from experiments.flags import data as data_flags
-from experiments.flags import method as method_flags
-from experiments.flags import run as run_flags
-from experiments.flags import scoped
 from experiments.harness import program
 from experiments.harness.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
 from experiments.harness.measures import difference, metric
@@ -50,9 +46,7 @@ def new_client(
     del folder
     values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
     values |= {} if data_dir is None else {"data_dir": data_dir}
-    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
-        configure.fill_in_defaults()
-        made = configure.setup()
+    with configure.setup_with(values) as made:
         processes = configure.processes(made)
     able = [
         k

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from experiments import configure
-from experiments.flags import data as data_flags
-from experiments.flags import method as method_flags
-from experiments.flags import run as run_flags
-from experiments.flags import scoped
 from tff_het import seeding
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 
@@ -33,9 +29,7 @@ def round_times(
     del folder
     values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
     values |= {} if data_dir is None else {"data_dir": data_dir}
-    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
-        configure.fill_in_defaults()
-        made = configure.setup()
+    with configure.setup_with(values) as made:
         processes = configure.processes(made)
     prepared = {name: Prepared(process, made.population) for name, process in processes.items()}
     states = {name: process.initialize() for name, process in processes.items()}

@@ -12,10 +12,6 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from experiments import configure
-from experiments.flags import data as data_flags
-from experiments.flags import method as method_flags
-from experiments.flags import run as run_flags
-from experiments.flags import scoped
 from experiments.harness import program
 from experiments.harness.experiment import (
     PERCENT,
@@ -66,11 +62,9 @@ def class_counts(
       class frequencies and those of all clients together: 0 where they are the same.
     """
     values = {**flags, "seed": str(seed)} | ({} if data_dir is None else {"data_dir": data_dir})
-    with scoped.only(values, groups=(data_flags, method_flags, run_flags)):
-        configure.fill_in_defaults()
-        made = configure.setup()
-    labels, num_classes = made.dataset.train["y"], made.dataset.num_classes
-    counts = made.partition.class_counts(labels, num_classes=num_classes)
+    with configure.setup_with(values) as made:
+        labels, num_classes = made.dataset.train["y"], made.dataset.num_classes
+        counts = made.partition.class_counts(labels, num_classes=num_classes)
     np.save(folder / _FILE, counts)
     images = counts.sum(axis=1)
     shares = counts / images[:, None]
