@@ -42,6 +42,7 @@ NOT_OF_THE_RUN = (
 # Flag -> the option of methods that it sets.
 _METHOD_OPTIONS = {
     "local_layers": "local",
+    "proximal_strength": "proximal_strength",
     "cgau_variant": "variant",
     "condition_output": "condition_output",
 }

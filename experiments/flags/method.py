@@ -23,6 +23,12 @@ LOCAL_LAYERS = flags.DEFINE_list(
     None,
     "Layers that stay at the client, for methods with a choice. Default: the method's own.",
 )
+PROXIMAL_STRENGTH = flags.DEFINE_float(
+    "proximal_strength",
+    None,
+    "mu: how strongly clients are held near the global model (method fed_prox). Default: 1.",
+    lower_bound=0.0,
+)
 CGAU_VARIANT = flags.DEFINE_enum(
     "cgau_variant",
     None,

@@ -47,6 +47,7 @@ CASES = [
         options={"server_optimizer": tff.learning.optimizers.build_adam(0.01)},
         label="-server-adam",
     ),
+    Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
     Case("cgau", local=[(UNITS,), (UNITS,)]),

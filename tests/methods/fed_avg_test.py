@@ -1,4 +1,4 @@
-"""FedAvg is TFF's, to rounding, on the same batches."""
+"""FedAvg is TFF's, and FedProx its paper's, to rounding, on the same batches."""
 
 import collections
 
@@ -38,8 +38,8 @@ def keras_mlp() -> tf.keras.Model:
     )
 
 
-def tff_fed_avg(initial: list[np.ndarray], client_optimizer, server_optimizer):
-    """Weights after each round of TFF's algorithm."""
+def tff_weights(initial: list[np.ndarray], build, *arguments):
+    """Weights after each round of one of TFF's algorithms."""
 
     def model_fn():
         return tff.learning.models.from_keras_model(
@@ -50,9 +50,7 @@ def tff_fed_avg(initial: list[np.ndarray], client_optimizer, server_optimizer):
             ),
         )
 
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-        model_fn, client_optimizer, server_optimizer
-    )
+    process = build(model_fn, *arguments)
     data = [tf.data.Dataset.from_tensor_slices(make_examples(n)).batch(BATCH) for n in SIZES]
     state = process.set_model_weights(
         process.initialize(), tff.learning.models.ModelWeights(initial, [])
@@ -62,27 +60,18 @@ def tff_fed_avg(initial: list[np.ndarray], client_optimizer, server_optimizer):
         yield process.get_model_weights(state).trainable
 
 
-@pytest.mark.parametrize(
-    ("client", "server"),
-    [
-        (optimizers.build_sgdm(0.1), optimizers.build_sgdm(1.0)),
-        (optimizers.build_sgdm(0.1, momentum=0.9), optimizers.build_sgdm(0.5, momentum=0.8)),
-        (optimizers.build_sgdm(0.1), optimizers.build_adam(0.01)),
-    ],
-    ids=["sgd", "momentum", "adam"],
-)
-def test_equals_tff(client, server):
+def assert_equal_to(wanted_weights, initial: list[np.ndarray], method: str, client, **options):
+    """Our weights are those, round by round."""
     element = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
     process = methods.build(
-        "fed_avg",
+        method,
         architectures.make("mlp", element, 3),
         LocalTraining(client, batch_size=BATCH, epochs=1, shuffle=False),
         seed=0,
-        server_optimizer=server,
+        **options,
     )
-    initial = keras_mlp().get_weights()
     state = process.with_weights(process.initialize(), Weights(initial, []))
-    for expected in tff_fed_avg(initial, client, server):
+    for expected in wanted_weights:
         clients = [
             collections.OrderedDict(
                 client=np.int32(index),
@@ -96,3 +85,78 @@ def test_equals_tff(client, server):
         for found, wanted, old in zip(state.weights.trainable, expected, initial, strict=True):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
             assert not np.allclose(found, old, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [
+        (optimizers.build_sgdm(0.1), optimizers.build_sgdm(1.0)),
+        (optimizers.build_sgdm(0.1, momentum=0.9), optimizers.build_sgdm(0.5, momentum=0.8)),
+        (optimizers.build_sgdm(0.1), optimizers.build_adam(0.01)),
+    ],
+    ids=["sgd", "momentum", "adam"],
+)
+def test_equals_tff(client, server):
+    initial = keras_mlp().get_weights()
+    build = tff.learning.algorithms.build_weighted_fed_avg
+    wanted = tff_weights(initial, build, client, server)
+    assert_equal_to(wanted, initial, "fed_avg", client, server_optimizer=server)
+
+
+@pytest.mark.parametrize("momentum", [None, 0.9])
+@pytest.mark.parametrize("mu", [1.0, 5.0])
+def test_fed_prox_follows_the_published_formula(mu, momentum):
+    """With a mu that matters: FedAvg's weights are others."""
+    initial = keras_mlp().get_weights()
+    client = optimizers.build_sgdm(0.1, momentum=momentum)
+    wanted = list(transcribed_fed_prox(initial, mu, momentum or 0.0))
+    assert_equal_to(wanted, initial, "fed_prox", client, proximal_strength=mu)
+    with pytest.raises(AssertionError):
+        assert_equal_to(wanted, initial, "fed_avg", client)
+
+
+def transcribed_fed_prox(initial: list[np.ndarray], mu: float, momentum: float):
+    """Li et al. (2020), Algorithm 2, in Keras and NumPy."""
+    keras = keras_mlp()
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    start = initial
+    for _ in range(ROUNDS):
+        models = []
+        for n in SIZES:
+            examples = make_examples(n)
+            weights, velocity = start, [np.zeros_like(w) for w in start]
+            for first in range(0, n, BATCH):
+                keras.set_weights(weights)
+                rows = slice(first, first + BATCH)
+                with tf.GradientTape() as tape:
+                    value = loss(examples["y"][rows], keras(examples["x"][rows]))
+                gradients = tape.gradient(value, keras.trainable_weights)
+                pulled = [
+                    g.numpy() + mu * (w - w_t)
+                    for g, w, w_t in zip(gradients, weights, start, strict=True)
+                ]
+                velocity = [momentum * v + g for v, g in zip(velocity, pulled, strict=True)]
+                weights = [w - 0.1 * v for w, v in zip(weights, velocity, strict=True)]
+            models.append(weights)
+        start = [np.average(same, axis=0, weights=SIZES) for same in zip(*models, strict=True)]
+        yield start
+
+
+def test_tff_has_the_other_sign():
+    """TFF 0.87.0 adds mu (w_t - w) to the gradient, which drives clients away from the model."""
+    initial = keras_mlp().get_weights()
+    client = optimizers.build_sgdm(0.1)
+    build = tff.learning.algorithms.build_weighted_fed_prox
+    wanted = list(tff_weights(initial, build, 5.0, client))
+    for found, theirs in zip(transcribed_fed_prox(initial, -5.0, 0.0), wanted, strict=True):
+        for one, other in zip(found, theirs, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_fed_prox_without_the_term_is_fed_avg():
+    initial = keras_mlp().get_weights()
+    client = optimizers.build_sgdm(0.1)
+    wanted = tff_weights(initial, tff.learning.algorithms.build_weighted_fed_avg, client)
+    assert_equal_to(wanted, initial, "fed_prox", client, proximal_strength=0.0)
+    with pytest.raises(ValueError, match="must not be negative, found -1"):
+        assert_equal_to([], initial, "fed_prox", client, proximal_strength=-1)

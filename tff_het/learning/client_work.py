@@ -68,6 +68,10 @@ class ClientResult(NamedTuple):
     state: ClientState
 
 
+# (variables in a step, those at the beginning of the round) -> float32 [], added to the loss.
+Penalty = Callable[[Variables, Variables], tf.Tensor]
+
+
 class ClientWork(NamedTuple):
     """A slot of the composer.
 
@@ -137,11 +141,16 @@ class LocalTraining:
             )
 
 
-def local_sgd(model: Model, training: LocalTraining) -> ClientWork:
+def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = None) -> ClientWork:
     """Local SGD on all trainable variables; sends the change of the global ones.
 
     Local variables continue from the client's state; the update is weighted by
     the number of the client's examples (McMahan et al. 2017, Algorithm 1).
+
+    Args:
+      model: The model.
+      training: The settings.
+      penalty: Added to the loss of every step.
     """
 
     def train(
@@ -152,7 +161,9 @@ def local_sgd(model: Model, training: LocalTraining) -> ClientWork:
         state: ClientState,
     ) -> ClientResult:
         before = Variables(download.weights, state.model)
-        after, metrics = sgd_steps(model, training, before, examples, client, seed, download.round)
+        after, metrics = sgd_steps(
+            model, training, before, examples, client, seed, download.round, penalty
+        )
         update = tf.nest.map_structure(tf.subtract, after.global_weights, before.global_weights)
         return ClientResult(
             update=update,
@@ -172,6 +183,7 @@ def sgd_steps(
     client: ClientContext,
     seed: tf.Tensor,
     round_num: tf.Tensor,
+    penalty: Penalty | None = None,
 ) -> tuple[Variables, collections.OrderedDict]:
     """Runs the steps of one client's local training.
 
@@ -186,12 +198,14 @@ def sgd_steps(
       client: The client.
       seed: int32 [2].
       round_num: int32 [], for the learning rate's schedule.
+      penalty: Added to the loss of every step; not part of the metrics.
 
     Returns:
       The variables after training, and metrics: `Mean`s over the examples of all
       steps, measured at the variables before each step.
     """
     optimizer, plain = training.optimizer, _is_plain_sgd(training)
+    start = variables
     fold_in = tf.random.experimental.stateless_fold_in
     order_seed, step_seed = fold_in(seed, 0), fold_in(seed, 1)
     steps = batching.num_steps(
@@ -219,11 +233,14 @@ def sgd_steps(
         with tf.GradientTape() as tape:
             tape.watch(trainable)
             result = model.loss(variables, batch, client, fold_in(seed, 0), True)
+            loss = result.loss
+            if penalty is not None:
+                loss += penalty(variables, start)
         # The step itself instead of the gradient, where that is all the optimizer makes of it: one
         # pass less over all variables, which for small batches is a tenth of the time.
         scale = -tf.convert_to_tensor(hparams[LEARNING_RATE_KEY]) if plain else None
         gradients = tape.gradient(
-            result.loss,
+            loss,
             trainable,
             output_gradients=scale,
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
