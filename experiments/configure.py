@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -24,7 +26,9 @@ from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, objectives
+from tff_het.models.model import PerExample
 from tff_het.simulation import cohorts, loop
+from tff_het.simulation import start as starts
 
 # Flags that do not define a run: with others, a run may go on where it stopped.
 NOT_OF_THE_RUN = (
@@ -37,11 +41,15 @@ NOT_OF_THE_RUN = (
     "checkpoint_every",
     "keep_checkpoints",
     "client_store",
+    "start_from",
 )
 
 # Flag -> the option of methods that it sets.
 _METHOD_OPTIONS = {
     "local_layers": "local",
+    "local_loss": "local_loss",
+    "local_loss_weight": "local_loss_weight",
+    "norm_weights": "norm_weights",
     "proximal_strength": "proximal_strength",
     "cgau_variant": "variant",
     "condition_output": "condition_output",
@@ -59,6 +67,8 @@ class Setup:
     training: LocalTraining
     schedule: cohorts.Schedule
     settings: loop.Settings
+    start: starts.Start | None
+    validation_fraction: float
 
     @property
     def common_test(self) -> datasets.Examples | None:
@@ -147,11 +157,12 @@ def setup() -> Setup:
     )
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
     architecture = architectures.make(
-        method_flags.MODEL.value, population.element_spec, dataset.num_classes
+        method_flags.MODEL.value,
+        population.element_spec,
+        dataset.num_classes,
+        statistics=dataset.statistics() if method_flags.STANDARDIZE.value else None,
     )
-    if method_flags.CLASS_WEIGHTS.value is not None:
-        weights = _class_weights(method_flags.CLASS_WEIGHTS.value, dataset.num_classes)
-        architecture = dataclasses.replace(architecture, loss=objectives.class_weighted(weights))
+    architecture = dataclasses.replace(architecture, loss=_loss(dataset.num_classes))
     return Setup(
         dataset=dataset,
         partition=partition,
@@ -166,7 +177,10 @@ def setup() -> Setup:
             checkpoint_every=run_flags.CHECKPOINT_EVERY.value,
             keep_checkpoints=run_flags.KEEP_CHECKPOINTS.value,
             states_in_memory=run_flags.CLIENT_STORE.value == "memory",
+            goal=_goal(),
         ),
+        start=_start(dataset, partition),
+        validation_fraction=data_flags.VALIDATION_FRACTION.value,
     )
 
 
@@ -216,7 +230,12 @@ def course(made: Setup, method: str, process: FederatedProcess) -> Course:
 def config(made: Setup, method: str) -> dict[str, Any]:
     """Returns what defines a run: a folder that holds another one is not continued."""
     values = {name: value for name, value in flag_values().items() if name not in NOT_OF_THE_RUN}
-    return values | {"method": method, "data_fingerprint": made.dataset.fingerprint()}
+    start = None if made.start is None else made.start.fingerprint()
+    return values | {
+        "method": method,
+        "data_fingerprint": made.dataset.fingerprint(),
+        "start_fingerprint": start,
+    }
 
 
 def flag_values() -> dict[str, Any]:
@@ -267,6 +286,56 @@ def _training() -> LocalTraining:
         clip_norm=method_flags.CLIP_NORM.value,
         learning_rate=decayed if decay else None,
     )
+
+
+def _goal() -> loop.Goal | None:
+    accuracy, split = run_flags.GOAL_ACCURACY.value, run_flags.GOAL_SELECTION.value
+    if accuracy is None:
+        if split != "validation":
+            raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
+        return None
+    if split == "validation" and not data_flags.VALIDATION_FRACTION.value:
+        raise ValueError(
+            "--goal_accuracy is judged on validation examples: give --validation_fraction (0.1, "
+            "say), or --goal_selection=test to do as the paper."
+        )
+    return loop.Goal(accuracy, split)
+
+
+def _start(dataset: datasets.Dataset, partition: partitions.Partition) -> starts.Start | None:
+    if run_flags.START_FROM.value is None:
+        return None
+    folder = Path(run_flags.START_FROM.value)
+    start = starts.read(folder)
+    if not data_flags.VALIDATION_FRACTION.value:
+        return start
+    theirs = json.loads((folder / "summary.json").read_text())
+    ours = {
+        "seed": run_flags.SEED.value,
+        "partition": partition.name,
+        "num_clients": len(partition.client_ids),
+        "validation_fraction": data_flags.VALIDATION_FRACTION.value,
+    }
+    different = {name: theirs[name] for name in ours if theirs[name] != ours[name]}
+    if different and theirs["data_fingerprint"] == dataset.fingerprint():
+        raise ValueError(
+            f"The run in {folder} set other examples apart for validation, so it has trained on "
+            f"some that this one would be judged by: it has {different}, this one "
+            f"{ {name: ours[name] for name in different} }. Give the same flags."
+        )
+    return start
+
+
+def _loss(num_classes: int) -> PerExample:
+    weights, name = method_flags.CLASS_WEIGHTS.value, method_flags.LOSS.value
+    if weights is None:
+        return {
+            "cross_entropy": objectives.cross_entropy,
+            "cross_entropy_of_softmax": objectives.cross_entropy_of_softmax,
+        }[name]
+    if name != "cross_entropy":
+        raise ValueError(f"--class_weights weigh the cross entropy; found --loss={name}.")
+    return objectives.class_weighted(_class_weights(weights, num_classes))
 
 
 def _class_weights(texts: list[str], num_classes: int) -> list[float]:

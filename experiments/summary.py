@@ -39,6 +39,7 @@ def of_run(
         "seed": made.settings.seed,
         "rounds": result.rounds,
         "num_clients": len(made.population),
+        "validation_fraction": made.validation_fraction,
         "client_rounds": sum(cohorts),
         "steps_total": steps,
         "steps_per_client_round": steps / sum(cohorts),
@@ -56,9 +57,12 @@ def of_run(
         values["global_test_accuracy"] = result.evaluation.global_test.accuracy
         values["global_test_loss"] = result.evaluation.global_test.loss
     values |= _best(table)
+    if made.settings.goal is not None:
+        values["goal_reached"] = int(result.goal_reached)
     values |= {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,
+        "parameters_communicated": 2 * ledger.parameters_sent * sum(cohorts),
         "bytes_up_total": course.data_bytes + ledger.bytes_up * sum(cohorts),
         "bytes_down_total": ledger.bytes_down * sum(cohorts),
         "bytes_up_total_metrics": ledger.metrics_bytes_up * sum(cohorts),

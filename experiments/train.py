@@ -23,6 +23,7 @@ from experiments.flags import command_line, data, method
 from experiments.flags import run as run_flags
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, runtime
+from tff_het.simulation import start as starts
 
 
 def main(argv: Sequence[str]) -> None:
@@ -101,9 +102,11 @@ def train_method(
             folder=folder,
             config=configure.config(made, name),
             on_round=lambda row, seconds: _show(bar, row, seconds),
+            start=made.start,
         )
     result.client_states.close()
-    if result.rounds == total:
+    if result.is_complete:
+        starts.write(folder, starts.after(process, result.state))
         found = summary.of_run(name, made, result, course, folder / "metrics.csv")
         records.write_json(folder / "summary.json", found)
     if result.stopped_by is not None:

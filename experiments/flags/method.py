@@ -4,7 +4,7 @@ from absl import flags
 
 from tff_het import methods
 from tff_het.methods import cgau
-from tff_het.models import architectures
+from tff_het.models import architectures, auxiliary
 
 METHOD = flags.DEFINE_list(
     "method",
@@ -23,6 +23,21 @@ LOCAL_LAYERS = flags.DEFINE_list(
     None,
     "Layers that stay at the client, for methods with a choice. Default: the method's own.",
 )
+LOCAL_LOSS = flags.DEFINE_enum(
+    "local_loss",
+    None,
+    list(auxiliary.LOCAL_LOSSES),
+    "A loss on the local representation, with a network of its own that stays at the client "
+    "(method lg_fedavg). Default: none.",
+)
+LOCAL_LOSS_WEIGHT = flags.DEFINE_float(
+    "local_loss_weight", None, "What --local_loss counts. Default: 1.", lower_bound=0.0
+)
+NORM_WEIGHTS = flags.DEFINE_bool(
+    "norm_weights",
+    None,
+    "Weigh clients by the norm of their update too (method lg_fedavg). Default: no.",
+)
 PROXIMAL_STRENGTH = flags.DEFINE_float(
     "proximal_strength",
     None,
@@ -38,6 +53,17 @@ CGAU_VARIANT = flags.DEFINE_enum(
 )
 CONDITION_OUTPUT = flags.DEFINE_bool(
     "condition_output", None, "Condition the last layer too (method cgau). Default: no."
+)
+LOSS = flags.DEFINE_enum(
+    "loss",
+    "cross_entropy",
+    ["cross_entropy", "cross_entropy_of_softmax"],
+    "What is minimised; of the softmax taken for logits, as in LG-FedAvg's code.",
+)
+STANDARDIZE = flags.DEFINE_bool(
+    "standardize",
+    False,
+    "Scale inputs to mean 0 and variance 1 over the training examples, for each channel.",
 )
 CLASS_WEIGHTS = flags.DEFINE_list(
     "class_weights",

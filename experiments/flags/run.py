@@ -10,6 +10,25 @@ ROUNDS = flags.DEFINE_integer(
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
     "clients_per_round", None, "Clients drawn in a round. Default: all.", lower_bound=1
 )
+GOAL_ACCURACY = flags.DEFINE_float(
+    "goal_accuracy",
+    None,
+    "Train until the mean accuracy over clients reaches this (0.975, say), for --rounds at most; "
+    "looked for whenever clients are evaluated.",
+    lower_bound=0.0,
+    upper_bound=1.0,
+)
+GOAL_SELECTION = flags.DEFINE_enum(
+    "goal_selection",
+    "validation",
+    ["validation", "test"],
+    "The examples that --goal_accuracy is judged on; test, as papers do, makes results too good.",
+)
+START_FROM = flags.DEFINE_string(
+    "start_from",
+    None,
+    "Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training starts from.",
+)
 EVAL_EVERY = flags.DEFINE_integer(
     "eval_every", 1, "Evaluate all clients after every so many rounds.", lower_bound=1
 )

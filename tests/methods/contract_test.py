@@ -50,6 +50,21 @@ CASES = [
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("lg_fedavg", local=BODY),
+    Case("lg_fedavg", local=HEAD, options={"local": ["output"]}, label="-local-classifier"),
+    Case("lg_fedavg", local=BODY, options={"norm_weights": True}, label="-norms"),
+    Case(
+        "lg_fedavg",
+        local=BODY + HEAD,
+        options={"local_loss": "supervised"},
+        label="-supervised",
+    ),
+    Case(
+        "lg_fedavg",
+        local=[*BODY, (UNITS, FEATURES), (FEATURES,)],
+        options={"local_loss": "autoencoder", "local_loss_weight": 0.5},
+        label="-autoencoder",
+    ),
     Case("cgau", local=[(UNITS,), (UNITS,)]),
     Case(
         "cgau",

@@ -175,6 +175,20 @@ def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = N
     return ClientWork(train=train, uses_round=training.learning_rate is not None)
 
 
+def weighted_by_norm(work: ClientWork) -> ClientWork:
+    """The same work, whose weight is multiplied by the norm of the trainable part of its update.
+
+    Liang et al. (2019), §2.2, after Alain et al. (2015).
+    """
+
+    def train(*args: Any) -> ClientResult:
+        result = work.train(*args)
+        norm = tf.linalg.global_norm(result.update.trainable)
+        return result._replace(weight=result.weight * norm)
+
+    return work._replace(train=train)
+
+
 def sgd_steps(
     model: Model,
     training: LocalTraining,

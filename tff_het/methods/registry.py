@@ -10,6 +10,7 @@ from tff_het.methods.cgau import build_cgau
 from tff_het.methods.fed_avg import build_fed_avg
 from tff_het.methods.fed_prox import build_fed_prox
 from tff_het.methods.hdafl import build_hdafl
+from tff_het.methods.lg_fedavg import build_lg_fedavg
 from tff_het.methods.local_only import build_local_only
 from tff_het.models.architectures import Architecture
 
@@ -17,6 +18,7 @@ METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "fed_avg": build_fed_avg,
     "fed_prox": build_fed_prox,
     "hdafl": build_hdafl,
+    "lg_fedavg": build_lg_fedavg,
     "cgau": build_cgau,
     "local_only": build_local_only,
     "centralized": build_centralized,

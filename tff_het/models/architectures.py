@@ -32,6 +32,10 @@ class Architecture:
       loss: What is minimised, per example.
       metrics: What is reported beside it; accuracy by default.
       kind: What the layers are.
+      scaled: The symbol that the first layer gets, of that of the column `x`.
+      auxiliary: Names of layers beside the network proper (the head of a local loss): a client's
+        own wherever a method keeps anything at the client.
+      training_outputs: Outputs that the loss needs and predictions do not.
     """
 
     name: str
@@ -42,15 +46,32 @@ class Architecture:
     loss: PerExample = objectives.cross_entropy
     metrics: Mapping[str, PerExample] | None = None
     kind: Layers = dataclasses.field(default_factory=Layers)
+    scaled: Callable[[tf.Tensor], tf.Tensor] = lambda x: x
+    auxiliary: tuple[str, ...] = ()
+    training_outputs: tuple[str, ...] = ()
+
+    @property
+    def all_metrics(self) -> Mapping[str, PerExample]:
+        """What is reported, by name."""
+        return {"accuracy": objectives.accuracy} if self.metrics is None else self.metrics
 
     def model(self, local: keras_model.Local = ()) -> Model:
-        """Returns the model with these layers (or variables) local; as `from_keras`."""
+        """Returns the model with these layers (or variables) local; as `from_keras`.
+
+        Auxiliary layers are local too, unless nothing is.
+        """
+        if callable(local):
+            chosen = local
+            local = lambda path: chosen(path) or path.split("/")[0] in self.auxiliary  # noqa: E731
+        elif local:
+            local = (*local, *self.auxiliary)
         return keras_model.from_keras(
             functools.partial(self.build, self.kind),
             self.example_spec,
             local=local,
             loss=self.loss,
             metrics=self.metrics,
+            training_outputs=self.training_outputs,
         )
 
 
@@ -157,18 +178,25 @@ NETWORKS: dict[str, Network] = {
 
 
 def make(
-    name: str, element_spec: ElementSpec, num_classes: int, network: Network | None = None
+    name: str,
+    element_spec: ElementSpec,
+    num_classes: int,
+    network: Network | None = None,
+    *,
+    statistics: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Architecture:
     """Returns the architecture for examples of this form.
 
     The model's first layer scales whole numbers: images of unsigned bytes to [0, 1], packet lengths
-    of 16 bits to [-1, 1].
+    of 16 bits to [-1, 1]. With `statistics` it brings them to mean 0 and variance 1 instead.
 
     Args:
       name: One of `NETWORKS`, or any name with `network` given.
       element_spec: The columns of an example; `x` is the input.
       num_classes: Width of the output.
       network: A network of one's own.
+      statistics: Mean and standard deviation of `x` as it is, for its last axis each
+        ([channels] of images).
 
     Raises:
       ValueError: If the name is unknown, or the network does not fit the input.
@@ -179,10 +207,11 @@ def make(
         network = NETWORKS[name]
     chosen = network
     dtype, shape = element_spec["x"]
+    scaled = _scaled if statistics is None else functools.partial(_standardized, statistics)
 
     def build(kind: Layers) -> tf.keras.Model:
         x = tf.keras.Input(shape, dtype=np.dtype(dtype).name, name="x")
-        hidden, logits = chosen(_scaled(x), num_classes, kind)
+        hidden, logits = chosen(scaled(x), num_classes, kind)
         return tf.keras.Model(x, {"logits": logits, "hidden": hidden}, name=name)
 
     try:
@@ -201,6 +230,7 @@ def make(
         ),
         layers=layers,
         head=layers[-1:],
+        scaled=scaled,
     )
 
 
@@ -212,3 +242,8 @@ def _scaled(x: tf.Tensor) -> tf.Tensor:
         full = tf.keras.layers.Rescaling(1 / _FULL_PACKET)(x)
         return tf.clip_by_value(full, -1.0, 1.0)
     return x
+
+
+def _standardized(statistics: tuple[np.ndarray, np.ndarray], x: tf.Tensor) -> tf.Tensor:
+    mean, deviation = (np.asarray(values, np.float32) for values in statistics)
+    return tf.keras.layers.Rescaling(1 / deviation, -mean / deviation)(x)

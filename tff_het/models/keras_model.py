@@ -34,6 +34,7 @@ def from_keras(
     local: Local = (),
     loss: PerExample = objectives.cross_entropy,
     metrics: Mapping[str, PerExample] | None = None,
+    training_outputs: Collection[str] = (),
 ) -> Model:
     """Makes a `Model` of a Keras model.
 
@@ -54,6 +55,7 @@ def from_keras(
         variable paths. Empty: none.
       loss: What is minimised, per example.
       metrics: What is reported beside the loss; accuracy by default.
+      training_outputs: Names of outputs that the loss needs and `predict` leaves out.
 
     Raises:
       ValueError: If `local` names what does not exist or matches nothing, if the
@@ -78,7 +80,12 @@ def from_keras(
         metrics=metrics,
     )
     asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
-    return dataclasses.replace(model, client_is_input=asks)
+
+    def predict(*args: Any) -> Outputs:
+        outputs = model.predict(*args)
+        return {name: out for name, out in outputs.items() if name not in training_outputs}
+
+    return dataclasses.replace(model, predict=predict, client_is_input=asks)
 
 
 def build_with_slots(build: Callable[[], _Built]) -> _Built:

@@ -14,6 +14,16 @@ def cross_entropy(batch: Batch, outputs: Outputs) -> tf.Tensor:
     )
 
 
+def cross_entropy_of_softmax(batch: Batch, outputs: Outputs) -> tf.Tensor:
+    """Cross entropy of the softmax of the logits, taken for logits once more.
+
+    As in the code of LG-FedAvg (Liang et al. 2019), where the network ends in a softmax and the
+    loss expects logits; it cannot fall below log(e + classes - 1) - 1 nats.
+    """
+    probabilities = tf.nn.softmax(outputs["logits"])
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=batch["y"], logits=probabilities)
+
+
 def class_weighted(weights: Sequence[float]) -> PerExample:
     """Cross entropy, times the weight of the label's class; as Keras's `class_weight`."""
 

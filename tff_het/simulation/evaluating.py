@@ -36,9 +36,9 @@ class Evaluation(NamedTuple):
         for split, result in self.local.items():
             for name, chosen in _STATISTICS.items():
                 values = statistics.distribution(getattr(result, name), result.num_examples)
-                row |= {_column(split, name, key): values[key] for key in chosen}
+                row |= {column(split, name, key): values[key] for key in chosen}
             if result.pooled_auc is not None:
-                row[_column(split, "auc", "pooled")] = result.pooled_auc
+                row[column(split, "auc", "pooled")] = result.pooled_auc
         if self.global_test is not None:
             row["global_test_accuracy"] = self.global_test.accuracy
             row["global_test_loss"] = self.global_test.loss
@@ -100,9 +100,9 @@ class Evaluator:
         columns = []
         for split in self.splits:
             for name, chosen in _STATISTICS.items():
-                columns += [_column(split, name, key) for key in chosen]
+                columns += [column(split, name, key) for key in chosen]
             if split in self._splits_with_auc:
-                columns.append(_column(split, "auc", "pooled"))
+                columns.append(column(split, "auc", "pooled"))
         if self.has_global_model:
             columns += ["global_test_accuracy", "global_test_loss"]
         return columns
@@ -120,5 +120,6 @@ def _pooled(local: LocalTest) -> GlobalTest:
     return GlobalTest(int(local.num_examples.sum()), accuracy, loss)
 
 
-def _column(split: str, metric: str, key: str) -> str:
+def column(split: str, metric: str, key: str) -> str:
+    """The name of a number in `Evaluation.row`."""
     return f"local_{split}_{metric}_{key}"

@@ -21,9 +21,10 @@ from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
-from tff_het.simulation.evaluating import Evaluation, Evaluator
+from tff_het.simulation.evaluating import Evaluation, Evaluator, column
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 from tff_het.simulation.records import Records
+from tff_het.simulation.start import Start
 from tff_het.simulation.stopping import StopRequest
 
 
@@ -32,17 +33,38 @@ class DivergedError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Goal:
+    """An accuracy at which training ends.
+
+    Attributes:
+      accuracy: What the mean over clients has to reach, each with its own model, in (0, 1].
+      split: 'validation', or 'test' to do as papers do that choose by their test data.
+    """
+
+    accuracy: float
+    split: str = "validation"
+
+    def __post_init__(self):
+        if not 0 < self.accuracy <= 1:
+            raise ValueError(f"A goal is an accuracy in (0, 1], found {self.accuracy}.")
+        if self.split not in ("validation", "test"):
+            raise ValueError(f"A goal's split is validation or test, found {self.split!r}.")
+
+
+@dataclasses.dataclass(frozen=True)
 class Settings:
     """How long and how a process is trained.
 
     Attributes:
-      rounds: Number of rounds.
+      rounds: Number of rounds, the greatest where there is a goal.
       seed: All of the run's draws follow from it.
       eval_every: All clients are evaluated after every so many rounds, and after the last.
       checkpoint_every: Likewise for checkpoints.
       keep_checkpoints: How many checkpoints are kept.
       states_in_memory: Whether client states stay in memory; otherwise they are
         read from and written to the checkpoint file in each round.
+      goal: Training ends after the first round at which it is seen to be reached; it is looked
+        for after every `eval_every` rounds.
     """
 
     rounds: int
@@ -51,6 +73,7 @@ class Settings:
     checkpoint_every: int = 1
     keep_checkpoints: int = 2
     states_in_memory: bool = True
+    goal: Goal | None = None
 
     def __post_init__(self):
         for name in ("rounds", "eval_every", "checkpoint_every", "keep_checkpoints"):
@@ -64,10 +87,12 @@ class Result(NamedTuple):
     Attributes:
       state: The server's state.
       client_states: The clients'.
-      rounds: Rounds done, fewer than asked for where a signal stopped the run.
+      rounds: Rounds done, fewer than asked for where a signal stopped the run or the goal was
+        reached.
       evaluation: After the last round; None where the run was stopped.
       rows: One for each round trained here, as in `metrics.csv`.
       stopped_by: The signal that asked to stop; after it, no further round was begun.
+      goal_reached: Whether there is a goal and it was reached.
     """
 
     state: ServerState
@@ -76,6 +101,12 @@ class Result(NamedTuple):
     evaluation: Evaluation | None
     rows: list[dict[str, Any]]
     stopped_by: signal.Signals | None
+    goal_reached: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.evaluation is not None
 
 
 # Called after each round with its row and the seconds that it took.
@@ -94,6 +125,7 @@ def train(
     folder: Path | None = None,
     config: Mapping[str, Any] | None = None,
     on_round: OnRound | None = None,
+    start: Start | None = None,
 ) -> Result:
     """Trains a process on a population; goes on where the folder's run stopped.
 
@@ -115,11 +147,14 @@ def train(
       config: What defines the run, kept with the checkpoints: a folder with a run
         of another `config` is refused.
       on_round: Called after every round.
+      start: Values to begin with instead of the process's initial ones; a run that goes on has
+        them already.
 
     Raises:
       CheckpointError: If the folder's run cannot be continued.
       DivergedError: If a loss is not finite any more.
-      ValueError: If `evaluated` are not the population's first clients.
+      ValueError: If `evaluated` are not the population's first clients, `start` does not fit the
+        model, or there are no examples to judge the goal on.
     """
     evaluated = population if evaluated is None else evaluated
     if evaluated.ids != population.ids[: len(evaluated)]:
@@ -129,17 +164,21 @@ def train(
             f"{', '.join(evaluated.ids[:3])}, ..."
         )
     evaluate = Evaluator(process, evaluated, test_examples)
+    if settings.goal is not None and settings.goal.split not in evaluate.splits:
+        raise ValueError("A goal is judged on validation examples, of which no client has any.")
     ledger = communication.ledger(process) if ledger is None else ledger
     checkpoints = records = None
     if folder is not None:
         checkpoints = Checkpoints(path_in(folder), config or {}, keep=settings.keep_checkpoints)
     states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
     rows: list[dict[str, Any]] = []
-    evaluation, stopping = None, False
+    evaluation, stopping, reached = None, False, False
     examples = Prepared(process, population)
     writer = Writer()
     try:
         state, done = process.initialize(), 0
+        if start is not None:
+            state = start.server_state(process, state)
         if folder is not None and checkpoints is not None:
             if (saved := checkpoints.latest_round()) is not None:
                 state, done = checkpoints.server_state(like=state), saved
@@ -148,8 +187,11 @@ def train(
             if 0 < done < settings.rounds and done % settings.eval_every:
                 _drop_evaluation(checkpoints, columns, done)
             records = Records(folder, columns, checkpoints)
+            reached = done > 0 and _is_reached(settings, records.last_row())
+        if start is not None and not done:
+            states.put(0, start.client_states(process, settings.seed, state))
         with StopRequest(listen=folder is not None) as stop:
-            while done < settings.rounds and not stopping:
+            while done < settings.rounds and not stopping and not reached:
                 times = [time.perf_counter()]
                 cohort = schedule(done)
                 clients = [
@@ -174,11 +216,13 @@ def train(
                     evaluation = evaluate(state, states)
                     row |= evaluation.row()
                 _check_finite(done, row)
+                reached = _is_reached(settings, row)
                 times.append(time.perf_counter())
 
                 rows.append(row)
                 stopping = bool(stop)
-                due = stopping or done == settings.rounds or done % settings.checkpoint_every == 0
+                last = stopping or reached or done == settings.rounds
+                due = last or done % settings.checkpoint_every == 0
                 if records is not None:
                     changed = states.take_changed() if due else []
                     save = functools.partial(
@@ -190,7 +234,8 @@ def train(
                 if on_round is not None:
                     on_round(row, time.perf_counter() - times[0])
             writer.wait()
-        if done == settings.rounds and evaluation is None:  # The run was complete before.
+        ended = done == settings.rounds or reached
+        if ended and evaluation is None:  # The run was complete before.
             evaluation = evaluate(state, states)
     except BaseException:
         writer.close()
@@ -200,7 +245,9 @@ def train(
         writer.close()
         if records is not None:
             records.close()
-    return Result(state, states, done, evaluation, rows, stop.signal)
+    if not ended:
+        evaluation = None
+    return Result(state, states, done, evaluation, rows, stop.signal, reached)
 
 
 def _save(
@@ -221,6 +268,17 @@ def _save(
         states.write(done, changed)
         records.save(done, state)
     records.put_times(done, [*np.diff(times), time.perf_counter() - began])
+
+
+def _is_reached(settings: Settings, row: Mapping[str, Any]) -> bool:
+    """Whether a round's row says that the goal is reached; an evaluation out of turn says nothing.
+
+    Else a run that was shorter at first, and evaluated at its end, would end elsewhere.
+    """
+    goal = settings.goal
+    if goal is None or int(row["round"]) % settings.eval_every:
+        return False
+    return float(row[column(goal.split, "accuracy", "mean")]) >= goal.accuracy
 
 
 def check_length(folder: Path, done: int, settings: Settings) -> None:

@@ -109,6 +109,10 @@ class Records:
         self._clients.put(row["round"], clients)
         self._write_events(row)
 
+    def last_row(self) -> dict[str, str]:
+        """Returns the last round's row; there has to be one."""
+        return self._metrics.rows()[-1]
+
     def save(self, round_num: int, server_state: Any) -> None:
         """Makes a checkpoint of all that was put, and brings the files up to it."""
         self._checkpoints.save(round_num, server_state)

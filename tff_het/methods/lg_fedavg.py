@@ -1,0 +1,78 @@
+"""LG-FedAvg: local representations, and a global model that works on them.
+
+P. P. Liang, T. Liu, L. Ziyin, R. Salakhutdinov, L.-P. Morency: Think Locally, Act Globally:
+Federated Learning with Local and Global Representations (2019).
+
+| paper                                   | here                                               |
+|-----------------------------------------|----------------------------------------------------|
+| the local model of device m             | local variables: the layers in `local`             |
+| the global model                        | global variables: all others                       |
+| H_m, the local representation           | the activations of the last of the `local` layers  |
+| the auxiliary network, its loss, eq. 1  | `local_loss`: variables that stay at the device too |
+| weights by the norm of the global gradient, §2.2 | `norm_weights`                            |
+| FedAvg before, local models as its copies | `loop.train(start=...)`, `shared_start`          |
+
+Which layers are local is a choice: the paper's global model is the last two layers of the MLP for
+MNIST (three in the authors' code), but the two convolutions, its first layers, for CIFAR-10.
+
+The text does not say which gradient weighs a device: here the norm of its update of the global
+variables, which is that of the sum of its steps, times its number of examples. Of main_mtl.py in
+the authors' code there is no method here: its penalty takes the weights of the first ten devices
+for those of the ten that were drawn, and the paper does not mention it.
+"""
+
+from collections.abc import Sequence
+
+from tff_het.learning.client_work import LocalTraining, local_sgd, weighted_by_norm
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.server_step import apply_update
+from tff_het.models import auxiliary
+from tff_het.models.architectures import Architecture
+
+# As the text has it for MNIST.
+_GLOBAL_LAYERS = 2
+
+
+def build_lg_fedavg(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    local: Sequence[str] | None = None,
+    local_loss: str | None = None,
+    local_loss_weight: float = 1.0,
+    norm_weights: bool = False,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds LG-FedAvg.
+
+    Args:
+      architecture: The network.
+      training: Settings of the clients' local SGD, which trains both parts together.
+      seed: The initial weights follow from it.
+      local: Names of the local layers; by default all but the last two, and at least the first.
+      local_loss: One of `auxiliary.LOCAL_LOSSES`, on the representation; none by default.
+      local_loss_weight: What it counts beside the loss of the predictions, positive.
+      norm_weights: Whether a client's update counts by its norm too.
+      aggregator: The mean weighted by examples by default.
+      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
+
+    Raises:
+      ValueError: If a layer does not exist, or the local loss does not fit the network.
+    """
+    if local is None:
+        local = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
+    if local_loss is not None:
+        architecture = auxiliary.attach(architecture, local_loss, tuple(local), local_loss_weight)
+    model = architecture.model(local=local)
+    work = local_sgd(model, training)
+    return compose(
+        model,
+        weighted_by_norm(work) if norm_weights else work,
+        seed=seed,
+        aggregator=aggregator,
+        server_step=apply_update(model, server_optimizer),
+        initial_local=shared_start,
+    )

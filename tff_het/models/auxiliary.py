@@ -1,0 +1,160 @@
+"""Losses on a local representation, each with a small network of its own that stays local.
+
+Liang et al. (2019), §2.1 and Figure 1 (b) to (d): the representation is trained to keep the label
+(supervised), the data (autoencoder) or a label made of the data themselves (self-supervised), in
+the same steps as for the predictions (eq. 1).
+"""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tff_het.models import calling
+from tff_het.models.architectures import Architecture
+from tff_het.models.model import Batch, Outputs, PerExample
+
+_TARGET, _GUESS = "auxiliary_target", "auxiliary_guess"
+_LAYER = "auxiliary"
+
+
+class LocalLoss(NamedTuple):
+    """A form of local loss.
+
+    Attributes:
+      network: (architecture, the network's Keras model, the name of the representation's layer) ->
+        symbols of what is guessed from the representation, and of the truth where it is no
+        column of the examples.
+      loss: The loss of an example, given the batch and these two as outputs.
+    """
+
+    network: Callable[[Architecture, tf.keras.Model, str], Mapping[str, tf.Tensor]]
+    loss: PerExample
+
+
+def attach(
+    architecture: Architecture, name: str, local: tuple[str, ...], weight: float
+) -> Architecture:
+    """Returns the architecture with a local loss added to its own.
+
+    Args:
+      architecture: The network.
+      name: One of `LOCAL_LOSSES`.
+      local: Names of the local layers, in any order. The activations of the last of them are
+        the representation.
+      weight: What the local loss counts.
+
+    Raises:
+      ValueError: If there is no such loss, the weight is not positive, the local layers are not
+        the network's first or none but the output would be global, or images are not square.
+    """
+    if name not in LOCAL_LOSSES:
+        raise ValueError(f"local_loss must be one of {', '.join(LOCAL_LOSSES)}; found {name!r}.")
+    if not 0 < weight < math.inf:
+        raise ValueError(f"The weight of a local loss is positive, found {weight}.")
+    first = architecture.layers[: len(local)]
+    if set(first) != set(local) or not set(local) < set(architecture.layers):
+        raise ValueError(
+            "A local loss is one on the representation that the first layers give, so these have "
+            f"to be local: some of {', '.join(architecture.layers)}, from the first on; found "
+            f"{', '.join(local)}."
+        )
+    form = LOCAL_LOSSES[name]
+
+    def build(kind) -> tf.keras.Model:
+        keras = architecture.build(kind)
+        added = form.network(architecture, keras, first[-1])
+        return tf.keras.Model(keras.inputs, {**keras.output, **added}, name=keras.name)
+
+    def loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
+        return architecture.loss(batch, outputs) + weight * form.loss(batch, outputs)
+
+    return dataclasses.replace(
+        architecture,
+        build=build,
+        loss=loss,
+        metrics={**architecture.all_metrics, "local_loss": form.loss},
+        auxiliary=(*architecture.auxiliary, _LAYER),
+        training_outputs=(*architecture.training_outputs, _TARGET, _GUESS),
+    )
+
+
+def _guess(representation: tf.Tensor, units: int) -> tf.Tensor:
+    flat = tf.keras.layers.Flatten()(representation)
+    return tf.keras.layers.Dense(units, name=_LAYER)(flat)
+
+
+def _label(architecture: Architecture, keras: tf.keras.Model, layer: str):
+    """The label is guessed: a classifier on the representation."""
+    del architecture
+    return {_GUESS: _guess(keras.get_layer(layer).output, keras.output["logits"].shape[-1])}
+
+
+def _label_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["y"], outputs[_GUESS])
+
+
+def _input(architecture: Architecture, keras: tf.keras.Model, layer: str):
+    """The input is guessed, as the first layer gets it: a decoder."""
+    x = tf.keras.layers.Flatten()(architecture.scaled(_image(keras)))
+    return {_GUESS: _guess(keras.get_layer(layer).output, x.shape[-1]), _TARGET: x}
+
+
+def _squared_error(batch: Batch, outputs: Outputs) -> tf.Tensor:
+    del batch
+    return tf.reduce_mean(tf.math.squared_difference(outputs[_GUESS], outputs[_TARGET]), axis=-1)
+
+
+def _rotation(architecture: Architecture, keras: tf.keras.Model, layer: str):
+    """Images are turned, and by how much is guessed (Gidaris et al. 2018)."""
+    del architecture
+    x = _image(keras)
+    if len(x.shape) != 4 or x.shape[1] != x.shape[2]:
+        raise ValueError(
+            "The local loss 'rotation' turns square images [size, size, channels], found examples "
+            f"of shape {list(x.shape[1:])}."
+        )
+    turned, quarters = RandomRotation(name="auxiliary_rotation")(x)
+    encoder = tf.keras.Model(x, keras.get_layer(layer).output)
+    return {_GUESS: _guess(encoder(turned), 4), _TARGET: quarters}
+
+
+def _rotation_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
+    del batch
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(outputs[_TARGET], outputs[_GUESS])
+
+
+def _image(keras: tf.keras.Model) -> tf.Tensor:
+    return next(symbol for symbol in keras.inputs if symbol.name == "x")
+
+
+class RandomRotation(tf.keras.layers.Layer):
+    """Turns each image by a multiple of 90 degrees, drawn with the call's seed.
+
+    [b, size, size, channels] -> the turned images, of the same dtype, and int32 [b], by how
+    many quarters of a turn (counterclockwise, as `np.rot90`).
+    """
+
+    # Keeps the draw apart from those of dropout layers, which are numbered from 0.
+    _SALT = 1_000
+
+    def call(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        shape = tf.shape(inputs)[:1]
+        if tf.keras.backend.is_keras_tensor(inputs):
+            seed = tf.zeros([2], tf.int32)
+        else:
+            seed = calling.current(self.name).seed
+        seed = tf.random.experimental.stateless_fold_in(seed, self._SALT)
+        quarters = tf.random.stateless_uniform(shape, seed, maxval=4, dtype=tf.int32)
+        turned = tf.stack([tf.image.rot90(inputs, k) for k in range(4)], axis=1)
+        return tf.gather(turned, quarters, axis=1, batch_dims=1), quarters
+
+
+LOCAL_LOSSES: Mapping[str, LocalLoss] = collections.OrderedDict(
+    supervised=LocalLoss(_label, _label_loss),
+    autoencoder=LocalLoss(_input, _squared_error),
+    rotation=LocalLoss(_rotation, _rotation_loss),
+)

@@ -1,0 +1,145 @@
+"""What training starts from: values of variables by path, from a run or from anywhere.
+
+A method may start from the model of another, as LG-FedAvg from that of FedAvg (Liang et al. 2019,
+§3.1): a model without a local part becomes one with it, since variables go by their paths.
+"""
+
+import dataclasses
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.models.model import Model, Variables
+from tff_het.simulation.client_states import ClientStates
+
+FILE = "weights.npz"
+
+# Path of a variable, such as `dense_1/kernel` -> its value.
+Values = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Where training begins.
+
+    Attributes:
+      values: The server's variables; of those that clients keep, what they start from.
+      clients: By client, values of its own, which it keeps where they are local in the
+        model that is trained.
+    """
+
+    values: Values
+    clients: Mapping[int, Values] = dataclasses.field(default_factory=dict)
+
+    def server_state(self, process: FederatedProcess, initial: ServerState) -> ServerState:
+        """Returns a server state with these values.
+
+        Raises:
+          ValueError: If a global variable is missing, or the shape of any differs.
+        """
+        model = process.model
+        own = values_of(model, Variables(initial.weights, initial.initial_local))
+        missing = [s.path for s in model.specs if not s.local and s.path not in self.values]
+        if missing:
+            raise ValueError(
+                f"The model that training is to start from has no {', '.join(missing)}; it has: "
+                f"{', '.join(self.values)}. Start from a run with the same network."
+            )
+        # Local ones may be new: an auxiliary network, or conditioning.
+        return process.with_weights(initial, [self.values.get(path, own[path]) for path in own])
+
+    def client_states(
+        self, process: FederatedProcess, seed: int, server_state: ServerState
+    ) -> Iterable[tuple[int, ClientState]]:
+        """Gives the state of each client that has values of its own."""
+        model = process.model
+        for client, values in self.clients.items():
+            state = process.init_state(client, seed, server_state)
+            own = values_of(model, Variables(server_state.weights, state.model))
+            taken = [np.asarray(values.get(path, own[path])) for path in own]
+            for spec, value in zip(model.specs, taken, strict=True):
+                if spec.local and value.shape != spec.shape:
+                    raise ValueError(
+                        f"Client {client}: variable {spec.path} has shape {spec.shape}, found "
+                        f"{value.shape}."
+                    )
+            # Not 0, which says that a client has nothing of its own yet.
+            yield (
+                client,
+                state._replace(
+                    model=model.split(taken).local_weights, rounds=np.int32(max(state.rounds, 1))
+                ),
+            )
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over all values and what they belong to."""
+        digest = hashlib.sha256()
+        for owner, values in (("", self.values), *sorted(self.clients.items())):
+            for path in sorted(values):
+                value = np.ascontiguousarray(values[path])
+                digest.update(f"{owner} {path} {value.dtype.str} {value.shape}\n".encode())
+                digest.update(value.tobytes())
+        return digest.hexdigest()
+
+
+def values_of(model: Model, variables: Variables) -> dict[str, np.ndarray]:
+    """Returns a model's variables by path, in its order."""
+    flat = model.join(variables)
+    return {spec.path: np.asarray(v) for spec, v in zip(model.specs, flat, strict=True)}
+
+
+def after(
+    process: FederatedProcess,
+    state: ServerState,
+    client_states: ClientStates | None = None,
+    clients: Iterable[int] = (),
+) -> Start:
+    """Returns where another training can go on from this one.
+
+    Args:
+      process: What was trained.
+      state: The server's state.
+      client_states: The clients', where some are to keep what they have.
+      clients: Which.
+    """
+    values = values_of(process.model, Variables(state.weights, state.initial_local))
+    own = {}
+    if client_states is not None:
+        for client in clients:
+            variables = Variables(state.weights, client_states.get(client, state).model)
+            own[client] = values_of(process.model, variables)
+    return Start(values, own)
+
+
+def write(folder: Path, start: Start) -> None:
+    """Keeps the server's variables in a run's folder as `weights.npz`, by path."""
+    partial = folder / f".{FILE}.partial"
+    with partial.open("wb") as file:
+        np.savez(file, **start.values)
+    os.replace(partial, folder / FILE)
+
+
+def read(folder: Path) -> Start:
+    """Reads what `write` has written.
+
+    Raises:
+      FileNotFoundError: If the folder has no finished run.
+      ValueError: If the file is damaged.
+    """
+    path = folder / FILE
+    if not path.exists():
+        raise FileNotFoundError(
+            f"There is no {path}: a run that training starts from has to be finished. Give the "
+            "folder of one method, such as OUTPUT_DIR/fed_avg."
+        )
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            return Start({name: saved[name] for name in saved.files})
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged ({error}). Make the run again.") from error
