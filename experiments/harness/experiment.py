@@ -17,13 +17,15 @@ class Training:
     """A run of `experiments.train` with one method.
 
     Attributes:
-      flags: Its flags by name, without seed, data_dir and output_dir.
+      flags: Its flags by name, without seed, data_dir, output_dir and start_from.
+      start: The run with the same seed from whose model it starts; it is made before.
     """
 
     flags: Mapping[str, str]
+    start: "Training | None" = None
 
     def __post_init__(self) -> None:
-        if taken := {"seed", "data_dir", "output_dir"} & set(self.flags):
+        if taken := {"seed", "data_dir", "output_dir", "start_from"} & set(self.flags):
             raise ValueError(f"The harness itself gives the flags {', '.join(sorted(taken))}.")
         if missing := {"dataset", "method"} - set(self.flags):
             raise ValueError(f"A cell has to name its {' and '.join(sorted(missing))}.")
@@ -32,6 +34,16 @@ class Training:
     def data_sets(self) -> tuple[str, ...]:
         """The data sets that have to be there."""
         return (self.flags["dataset"],)
+
+    @property
+    def chain(self) -> "tuple[Training, ...]":
+        """The runs that it builds on, the first of them first, and itself."""
+        return (*(() if self.start is None else self.start.chain), self)
+
+    @property
+    def uses_test_data(self) -> bool:
+        """Whether test examples decided how long something was trained."""
+        return any(work.flags.get("goal_selection") == "test" for work in self.chain)
 
 
 class Function(Protocol):

@@ -85,7 +85,8 @@ def _module(call: Call) -> str:
 
 def _content(work: Training | Call) -> Any:
     if isinstance(work, Training):
-        return dict(work.flags)
+        flags = dict(work.flags)
+        return flags if work.start is None else [flags, _content(work.start)]
     return [function_name(work), dict(work.arguments)]
 
 

@@ -30,26 +30,32 @@ class Task:
       cell: The cell.
       seed: The seed.
       folder: Where the run is kept.
+      start: Where the run is kept that it starts from, if it does.
     """
 
     cell: Cell
     seed: int
     folder: Path
+    start: Path | None = None
 
 
 def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: Path) -> list[Task]:
-    """Returns the runs of one scale; cells that run the same come once."""
+    """Returns the runs of one scale, those that others start from before them, each once."""
     tasks: dict[Path, Task] = {}
     for cell in experiment.scales[scale].cells:
         for seed in seeds:
-            folder = folder_of(output_dir, experiment.paper, cell, seed)
-            tasks.setdefault(folder, Task(cell, seed, folder))
+            before: Path | None = None
+            for work in cell.work.chain if isinstance(cell.work, Training) else (cell.work,):
+                folder = folder_of(output_dir, experiment.paper, work, seed)
+                one = cell if work is cell.work else Cell(f"{cell.name}, start", work, cell.seconds)
+                tasks.setdefault(folder, Task(one, seed, folder, before))
+                before = folder
     return list(tasks.values())
 
 
-def folder_of(output_dir: Path, paper: str, cell: Cell, seed: int) -> Path:
+def folder_of(output_dir: Path, paper: str, work: Training | Call, seed: int) -> Path:
     """Where a run is kept."""
-    return output_dir / paper / "runs" / identity.name(cell.work) / f"seed{seed}"
+    return output_dir / paper / "runs" / identity.name(work) / f"seed{seed}"
 
 
 def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None:
@@ -61,7 +67,7 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
         scale,
         seeds,
         {
-            (cell.name, seed): store.read(folder_of(output_dir, experiment.paper, cell, seed))
+            (cell.name, seed): store.read(folder_of(output_dir, experiment.paper, cell.work, seed))
             for cell in experiment.scales[scale].cells
             for seed in seeds
         },
@@ -69,8 +75,15 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
 
 
 def shard(tasks: Sequence[Task], index: int, count: int) -> list[Task]:
-    """Returns part `index`, from 1 to `count`, of the tasks: each is in one part."""
-    return list(tasks[index - 1 :: count])
+    """Returns part `index`, from 1 to `count`, of the tasks: each is in one part.
+
+    What starts from another run is in the part of that run.
+    """
+    roots: dict[Path, Path] = {}
+    for task in tasks:
+        roots[task.folder] = task.folder if task.start is None else roots[task.start]
+    chosen = set(list(dict.fromkeys(roots.values()))[index - 1 :: count])
+    return [task for task in tasks if roots[task.folder] in chosen]
 
 
 def is_done(task: Task, data_dir: str | None) -> bool:
@@ -178,6 +191,8 @@ def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
         ((_, data_set),) = found.items()
         if data_set.data_dir is not None:
             values["data_dir"] = data_set.data_dir
+        if task.start is not None:
+            values["start_from"] = str(store.read(task.start).files)
         train.run(values, folder)
         summary = json.loads((folder / "summary.json").read_text())
         metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}

@@ -158,18 +158,28 @@ def with_interval(found: Estimate, form: Form) -> str:
 
 def _fill(grid: Grid, experiment: Experiment, results: Results) -> FilledGrid:
     printed = {(p.row, p.column): p for p in experiment.printed} if grid.compare else {}
+    by_test_data = {
+        cell.name
+        for cell in experiment.scales[results.scale].cells
+        if isinstance(cell.work, Training) and cell.work.uses_test_data
+    }
     return FilledGrid(
         grid,
         {
             (position.row, position.column): _entry(
-                position, printed.get((position.row, position.column)), results
+                position,
+                printed.get((position.row, position.column)),
+                results,
+                chosen_by_test=bool(by_test_data & {*position.measure.cells}),
             )
             for position in grid.positions
         },
     )
 
 
-def _entry(position: Position, printed: Printed | None, results: Results) -> Entry:
+def _entry(
+    position: Position, printed: Printed | None, results: Results, *, chosen_by_test: bool
+) -> Entry:
     found, form = values(position.measure, results), position.form
     paper = "" if printed is None else _as_printed(printed, form)
     if not found:
@@ -179,6 +189,8 @@ def _entry(position: Position, printed: Printed | None, results: Results) -> Ent
         ours = with_interval(estimate, form)
         if estimate.num_seeds < len(results.seeds):
             ours += f", {estimate.num_seeds} of {len(results.seeds)} seeds"
+        if chosen_by_test:
+            ours += ", chosen by test data"
         scaled = statistics.estimate([value * form.factor for value in found])
         unscaled = Form(form.digits)
         difference = (
@@ -241,7 +253,7 @@ def _draw(figure: Figure, results: Results) -> DrawnFigure:
 
 def _cell_line(cell: Cell, results: Results) -> CellLine:
     if isinstance(cell.work, Training):
-        work = " ".join(f"--{name}={value}" for name, value in sorted(cell.work.flags.items()))
+        work = ", then ".join(_flags(one) for one in cell.work.chain)
     else:
         arguments = ", ".join(f"{k}={v!r}" for k, v in cell.work.arguments.items())
         work = f"{identity.function_name(cell.work)}({arguments})"
@@ -256,6 +268,10 @@ def _cell_line(cell: Cell, results: Results) -> CellLine:
         ", ".join(f"{seed}: {run.status.value}" for seed, run in runs.items()),
         tuple(dict.fromkeys(run.error for run in runs.values() if run.error)),
     )
+
+
+def _flags(work: Training) -> str:
+    return " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
 
 
 def _counts(experiment: Experiment, results: Results) -> str:
