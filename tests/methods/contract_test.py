@@ -50,6 +50,7 @@ CASES = [
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("fed_recon", local=HEAD),
     Case("lg_fedavg", local=BODY),
     Case("lg_fedavg", local=HEAD, options={"local": ["output"]}, label="-local-classifier"),
     Case("lg_fedavg", local=BODY, options={"norm_weights": True}, label="-norms"),

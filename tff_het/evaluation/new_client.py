@@ -39,7 +39,7 @@ class NewClient:
             )
         self._process = process
         self._fixed_global = fixed_global
-        self._model = process.model.with_fixed_global() if fixed_global else process.model
+        self._model = process.model.training_only(local=True) if fixed_global else process.model
         self._fit = tf.function(functools.partial(self._steps, training))
 
     def fit(

@@ -9,6 +9,7 @@ from tff_het.methods.centralized import build_centralized
 from tff_het.methods.cgau import build_cgau
 from tff_het.methods.fed_avg import build_fed_avg
 from tff_het.methods.fed_prox import build_fed_prox
+from tff_het.methods.fed_recon import build_fed_recon
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.lg_fedavg import build_lg_fedavg
 from tff_het.methods.local_only import build_local_only
@@ -17,6 +18,7 @@ from tff_het.models.architectures import Architecture
 METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "fed_avg": build_fed_avg,
     "fed_prox": build_fed_prox,
+    "fed_recon": build_fed_recon,
     "hdafl": build_hdafl,
     "lg_fedavg": build_lg_fedavg,
     "cgau": build_cgau,

@@ -145,9 +145,11 @@ class Model:
         remaining = {key: iter(values) for key, values in sources.items()}
         return [next(remaining[spec.local, spec.trainable]) for spec in self.specs]
 
-    def with_fixed_global(self) -> "Model":
-        """Returns the same model with only its local variables trainable."""
-        specs = [dataclasses.replace(s, trainable=s.trainable and s.local) for s in self.specs]
+    def training_only(self, *, local: bool) -> "Model":
+        """Returns the same model with only its local variables trainable, or its global ones."""
+        specs = [
+            dataclasses.replace(s, trainable=s.trainable and s.local == local) for s in self.specs
+        ]
         fixed = dataclasses.replace(self, specs=tuple(specs))
 
         def predict(values: Variables, *rest: Any) -> Outputs:
