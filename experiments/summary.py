@@ -29,8 +29,10 @@ def of_run(
     """
     assert result.evaluation is not None
     ledger = course.ledger
-    cohorts = [len(course.schedule(round_num)) for round_num in range(result.rounds)]
-    steps = sum(course.steps(round_num, made.training) for round_num in range(result.rounds))
+    before = 0 if made.start is None else made.start.rounds
+    rounds = range(before, before + result.rounds)
+    cohorts = [len(course.schedule(round_num)) for round_num in rounds]
+    steps = sum(course.steps(round_num, made.training) for round_num in rounds)
     values: dict[str, Any] = {
         "method": method,
         "dataset": made.dataset.name,
@@ -38,6 +40,7 @@ def of_run(
         "model": made.architecture.name,
         "seed": made.settings.seed,
         "rounds": result.rounds,
+        "rounds_before": before,
         "num_clients": len(made.population),
         "validation_fraction": made.validation_fraction,
         "client_rounds": sum(cohorts),

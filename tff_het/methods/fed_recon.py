@@ -4,11 +4,11 @@ K. Singhal, H. Sidahmed, Z. Garrett, S. Wu, J. Rush, S. Prakash: Federated Recon
 Partially Local Federated Learning (2021); the algorithm of TFF's `build_fed_recon`.
 
 | paper (Algorithm 1)                | here                                                       |
-|------------------------------------|------------------------------------------------------------|
-| g, l_i                             | global and local variables                                 |
-| R, reconstruction                  | SGD on the local ones from their initial values, g fixed     |
-| U, the update                      | SGD on the global ones, with l_i fixed                     |
-| support set, query set             | all of the client's examples in both                       |
+|------------------------------------|---------------------------------------------------|
+| g, l_i                             | global and local variables                        |
+| R, reconstruction                  | SGD on the local ones from their initial values   |
+| U, the update                      | SGD on the global ones, with l_i fixed            |
+| support set, query set             | all of the client's examples in both              |
 
 The baseline of methods that keep what is local. What a client made in its last round stays as its
 state for evaluation alone: training does not read it. Before a client is asked it would make its

@@ -148,7 +148,7 @@ def train(
         of another `config` is refused.
       on_round: Called after every round.
       start: Values to begin with instead of the process's initial ones; a run that goes on has
-        them already.
+        them already. The schedule goes on behind the rounds before.
 
     Raises:
       CheckpointError: If the folder's run cannot be continued.
@@ -173,6 +173,7 @@ def train(
     states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
     rows: list[dict[str, Any]] = []
     evaluation, stopping, reached = None, False, False
+    before = 0 if start is None else start.rounds
     examples = Prepared(process, population)
     writer = Writer()
     try:
@@ -193,12 +194,12 @@ def train(
         with StopRequest(listen=folder is not None) as stop:
             while done < settings.rounds and not stopping and not reached:
                 times = [time.perf_counter()]
-                cohort = schedule(done)
+                cohort = schedule(before + done)
                 clients = [
                     ClientInput(
                         client=client,
                         seed=seeding.stateless_seed(
-                            settings.seed, seeding.CLIENT_WORK, done, client
+                            settings.seed, seeding.CLIENT_WORK, before + done, client
                         ),
                         examples=examples[client],
                         state=states.get(client, state),

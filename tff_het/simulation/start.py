@@ -19,6 +19,7 @@ from tff_het.models.model import Model, Variables
 from tff_het.simulation.client_states import ClientStates
 
 FILE = "weights.npz"
+_ROUNDS = "rounds"  # Beside paths, which have a slash.
 
 # Path of a variable, such as `dense_1/kernel` -> its value.
 Values = Mapping[str, np.ndarray]
@@ -32,10 +33,13 @@ class Start:
       values: The server's variables; of those that clients keep, what they start from.
       clients: By client, values of its own, which it keeps where they are local in the
         model that is trained.
+      rounds: How many rounds went before: cohorts, the order of examples and the learning rate
+        go on from there instead of repeating themselves.
     """
 
     values: Values
     clients: Mapping[int, Values] = dataclasses.field(default_factory=dict)
+    rounds: int = 0
 
     def server_state(self, process: FederatedProcess, initial: ServerState) -> ServerState:
         """Returns a server state with these values.
@@ -52,7 +56,8 @@ class Start:
                 f"{', '.join(self.values)}. Start from a run with the same network."
             )
         # Local ones may be new: an auxiliary network, or conditioning.
-        return process.with_weights(initial, [self.values.get(path, own[path]) for path in own])
+        state = process.with_weights(initial, [self.values.get(path, own[path]) for path in own])
+        return state._replace(round=np.int32(self.rounds))
 
     def client_states(
         self, process: FederatedProcess, seed: int, server_state: ServerState
@@ -79,7 +84,7 @@ class Start:
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over all values and what they belong to."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(str(self.rounds).encode())
         for owner, values in (("", self.values), *sorted(self.clients.items())):
             for path in sorted(values):
                 value = np.ascontiguousarray(values[path])
@@ -114,14 +119,14 @@ def after(
         for client in clients:
             variables = Variables(state.weights, client_states.get(client, state).model)
             own[client] = values_of(process.model, variables)
-    return Start(values, own)
+    return Start(values, own, int(state.round))
 
 
 def write(folder: Path, start: Start) -> None:
-    """Keeps the server's variables in a run's folder as `weights.npz`, by path."""
+    """Keeps the server's variables in a run's folder as `weights.npz`, by path, and the rounds."""
     partial = folder / f".{FILE}.partial"
     with partial.open("wb") as file:
-        np.savez(file, **start.values)
+        np.savez(file, **{**start.values, _ROUNDS: np.int64(start.rounds)})
     os.replace(partial, folder / FILE)
 
 
@@ -140,6 +145,7 @@ def read(folder: Path) -> Start:
         )
     try:
         with np.load(path, allow_pickle=False) as saved:
-            return Start({name: saved[name] for name in saved.files})
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+            values = {name: saved[name] for name in saved.files}
+            return Start(values, rounds=int(values.pop(_ROUNDS)))
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise ValueError(f"{path} is damaged ({error}). Make the run again.") from error
