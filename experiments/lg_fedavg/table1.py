@@ -153,8 +153,8 @@ def _claim(data: str) -> Claim:
     )
     return Claim(
         f"{data}: LG-FedAvg's local models outperform FedAvg where they are at home, their "
-        "ensemble is similar to FedAvg on new data at a fraction of the parameters; local training alone is "
-        "good at home only.",
+        "ensemble is similar to FedAvg on new data at a fraction of the parameters; local training "
+        "alone is good at home only.",
         (
             Check("Local test, LG-FedAvg - FedAvg", _better(data, _LOCAL, LG, FEDAVG)),
             Check(
@@ -362,7 +362,8 @@ EXPERIMENT = Experiment(
         _claim(CIFAR10),
         Claim(
             "MNIST i.i.d.: the numbers of the authors' notebook (get_results.ipynb, 10 runs: "
-            "FedAvg 97.93 after 815 rounds; LG-FedAvg from round 400, 100 rounds: 97.59, ensemble 97.62).",
+            "FedAvg 97.93 after 815 rounds; LG-FedAvg from round 400, 100 rounds: 97.59, ensemble "
+            "97.62).",
             (
                 _near(FEDAVG, _LOCAL, 97.9, 0.3),
                 _near(LG, _LOCAL, 97.59, 0.5),

@@ -126,7 +126,8 @@ def write(folder: Path, start: Start) -> None:
     """Keeps the server's variables in a run's folder as `weights.npz`, by path, and the rounds."""
     partial = folder / f".{FILE}.partial"
     with partial.open("wb") as file:
-        np.savez(file, **{**start.values, _ROUNDS: np.int64(start.rounds)})
+        arrays = {**start.values, _ROUNDS: np.asarray(start.rounds)}
+        np.savez(file, **arrays)
     os.replace(partial, folder / FILE)
 
 
