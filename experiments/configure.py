@@ -162,7 +162,11 @@ def setup() -> Setup:
         dataset.num_classes,
         statistics=dataset.statistics() if method_flags.STANDARDIZE.value else None,
     )
-    architecture = dataclasses.replace(architecture, loss=_loss(dataset.num_classes))
+    architecture = dataclasses.replace(
+        architecture,
+        loss=_loss(dataset.num_classes),
+        initialization=method_flags.INITIALIZATION.value,
+    )
     return Setup(
         dataset=dataset,
         partition=partition,

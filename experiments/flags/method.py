@@ -4,7 +4,7 @@ from absl import flags
 
 from tff_het import methods
 from tff_het.methods import cgau
-from tff_het.models import architectures, auxiliary
+from tff_het.models import architectures, auxiliary, keras_model
 
 METHOD = flags.DEFINE_list(
     "method",
@@ -64,6 +64,12 @@ STANDARDIZE = flags.DEFINE_bool(
     "standardize",
     False,
     "Scale inputs to mean 0 and variance 1 over the training examples, for each channel.",
+)
+INITIALIZATION = flags.DEFINE_enum(
+    "initialization",
+    "glorot",
+    list(keras_model.INITIALIZATIONS),
+    "What weights start from: Keras's default, or PyTorch's (fan_in), which is smaller.",
 )
 CLASS_WEIGHTS = flags.DEFINE_list(
     "class_weights",

@@ -488,3 +488,26 @@ def test_models_built_in_graphs_of_tensorflow_1_do_not_spoil_ours(build):
     with tf.Graph().as_default():  # As TFF's `from_keras_model` in a computation.
         build()
     np.testing.assert_array_equal(predict()["logits"].numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("initialization", "limit"), [("glorot", 6 / (30 + 50)), ("fan_in", 1 / 30)]
+)
+def test_initialization(initialization, limit):
+    """Uniform within sqrt(limit); biases stay 0, and what is given to a layer stays as given."""
+
+    def build():
+        ones = tf.keras.layers.Dense(2, kernel_initializer="ones")
+        return tf.keras.Sequential([tf.keras.Input([30]), tf.keras.layers.Dense(50), ones])
+
+    spec = {"x": tf.TensorSpec([None, 30], tf.float32), "y": tf.TensorSpec([None], tf.int32)}
+    model = keras_model.from_keras(build, spec, initialization=initialization)
+    kernel, bias, given, _ = (
+        v.numpy() for v in model.initial_variables(0).global_weights.trainable
+    )
+    assert 0.95 * np.sqrt(limit) < np.abs(kernel).max() <= np.sqrt(limit)
+    np.testing.assert_allclose(kernel.var(), limit / 3, rtol=0.1)
+    np.testing.assert_array_equal(bias, 0)
+    np.testing.assert_array_equal(given, 1)
+    with pytest.raises(ValueError, match="one of glorot, fan_in; found 'he'"):
+        keras_model.from_keras(build, spec, initialization="he")

@@ -36,6 +36,7 @@ class Architecture:
       auxiliary: Names of layers beside the network proper (the head of a local loss): a client's
         own wherever a method keeps anything at the client.
       training_outputs: Outputs that the loss needs and predictions do not.
+      initialization: One of `keras_model.INITIALIZATIONS`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Architecture:
     scaled: Callable[[tf.Tensor], tf.Tensor] = lambda x: x
     auxiliary: tuple[str, ...] = ()
     training_outputs: tuple[str, ...] = ()
+    initialization: str = "glorot"
 
     @property
     def all_metrics(self) -> Mapping[str, PerExample]:
@@ -72,6 +74,7 @@ class Architecture:
             loss=self.loss,
             metrics=self.metrics,
             training_outputs=self.training_outputs,
+            initialization=self.initialization,
         )
 
 

@@ -23,6 +23,13 @@ from tff_het.models.model import (
 
 _Built = TypeVar("_Built")
 
+# By name, what weights start from that Keras gives its default: glorot, uniform within
+# sqrt(6 / (fan in + fan out)), or fan_in, PyTorch's, uniform within sqrt(1 / fan in).
+INITIALIZATIONS: Mapping[str, Callable[[int], tf.keras.initializers.Initializer]] = {
+    "glorot": lambda seed: tf.keras.initializers.GlorotUniform(seed),
+    "fan_in": lambda seed: tf.keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed),
+}
+
 # Layer names, or a predicate on variable paths such as `dense_1/kernel`.
 Local = Collection[str] | Callable[[str], bool]
 
@@ -35,6 +42,7 @@ def from_keras(
     loss: PerExample = objectives.cross_entropy,
     metrics: Mapping[str, PerExample] | None = None,
     training_outputs: Collection[str] = (),
+    initialization: str = "glorot",
 ) -> Model:
     """Makes a `Model` of a Keras model.
 
@@ -56,6 +64,7 @@ def from_keras(
       loss: What is minimised, per example.
       metrics: What is reported beside the loss; accuracy by default.
       training_outputs: Names of outputs that the loss needs and `predict` leaves out.
+      initialization: One of `INITIALIZATIONS`, for weights to which nothing else is given.
 
     Raises:
       ValueError: If `local` names what does not exist or matches nothing, if the
@@ -78,6 +87,7 @@ def from_keras(
         local=_choose_local(keras_model, local),
         loss=loss,
         metrics=metrics,
+        initialization=initialization,
     )
     asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
 
@@ -107,6 +117,7 @@ def functional(
     local: Collection[int],
     loss: PerExample,
     metrics: Mapping[str, PerExample] | None,
+    initialization: str = "glorot",
 ) -> Model:
     """Makes a `Model` of a function that reads `SlotVariable`s.
 
@@ -118,10 +129,16 @@ def functional(
       local: The `id`s of the local ones.
       loss: What is minimised, per example.
       metrics: What is reported beside the loss; accuracy by default.
+      initialization: As in `from_keras`.
 
     Raises:
-      ValueError: If a variable is of integers, or was made elsewhere.
+      ValueError: If a variable is of integers, or was made elsewhere, or there is no such
+        initialization.
     """
+    if initialization not in INITIALIZATIONS:
+        raise ValueError(
+            f"initialization must be one of {', '.join(INITIALIZATIONS)}; found {initialization!r}."
+        )
     for variable in variables:
         if not variable.dtype.is_floating:
             raise ValueError(
@@ -147,7 +164,7 @@ def functional(
     def initial_variables(seed: int) -> Variables:
         return model.split(
             [
-                _initial_value(v, seeding.integer_seed(seed, seeding.MODEL, index))
+                _initial_value(v, seeding.integer_seed(seed, seeding.MODEL, index), initialization)
                 for index, v in enumerate(variables)
             ]
         )
@@ -268,14 +285,17 @@ def _inputs(keras_model: tf.keras.Model, batch: Batch) -> Any:
     return {name: batch[name] for name in names}
 
 
-def _initial_value(variable: slots.SlotVariable, seed: int) -> tf.Tensor:
+def _initial_value(variable: slots.SlotVariable, seed: int, initialization: str) -> tf.Tensor:
     """Draws a variable's initial value anew; an initialiser's own seed is respected."""
     value_fn = variable.initial_value_fn
     if isinstance(value_fn, functools.partial):
         initializer: Any = value_fn.func
         config = initializer.get_config() if hasattr(initializer, "get_config") else {}
         if config.get("seed", seed) is None:
-            seeded = type(initializer).from_config(config | {"seed": seed})
+            if isinstance(initializer, tf.keras.initializers.GlorotUniform):
+                seeded = INITIALIZATIONS[initialization](seed)
+            else:
+                seeded = type(initializer).from_config(config | {"seed": seed})
             value_fn = functools.partial(seeded, *value_fn.args, **value_fn.keywords)
     value = value_fn() if callable(value_fn) else value_fn
     return tf.cast(tf.convert_to_tensor(value), variable.dtype)
