@@ -383,8 +383,8 @@ EXPERIMENT = Experiment(
         "Parameters communicated are counted both ways, from FedAvg's first round on, with one "
         "transfer of all devices' local parts for the ensemble. New test: all devices' models on "
         "all 10,000 test images. Inputs are brought to mean 0 and variance 1 of the training "
-        "examples (the authors' code takes ImageNet's for CIFAR-10). Weights begin as in PyTorch for "
-        "CIFAR-10: with Keras's larger ones FedAvg stays at 10 % at the printed learning rate.",
+        "examples (the authors' code takes ImageNet's for CIFAR-10). Weights begin as in "
+        "PyTorch for CIFAR-10: with Keras's larger ones FedAvg stays at 10 % at the printed learning rate.",
         "The authors' code has a baseline MTL, which the paper does not mention. Its penalty takes "
         "the first ten devices' weights for those of the ten that were drawn, and squares the "
         "elements of the matrix between tasks: it is left out.",
