@@ -33,6 +33,7 @@ from tff_het.simulation import start as starts
 # Flags that do not define a run: with others, a run may go on where it stopped.
 NOT_OF_THE_RUN = (
     "rounds",
+    "new_test",
     "runtime",
     "clients_in_parallel",
     "output_dir",
@@ -69,6 +70,7 @@ class Setup:
     settings: loop.Settings
     start: starts.Start | None
     validation_fraction: float
+    new_test: bool
 
     @property
     def common_test(self) -> datasets.Examples | None:
@@ -185,6 +187,7 @@ def setup() -> Setup:
         ),
         start=_start(dataset, partition),
         validation_fraction=data_flags.VALIDATION_FRACTION.value,
+        new_test=run_flags.NEW_TEST.value,
     )
 
 

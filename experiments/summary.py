@@ -9,21 +9,28 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments.configure import Course, Setup
-from tff_het.evaluation import statistics
+from tff_het.evaluation import communication, ensemble, statistics
+from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import loop
 
 _VALIDATION_LOSS = "local_validation_loss_weighted_mean"
 
 
 def of_run(
-    method: str, made: Setup, result: loop.Result, course: Course, table: Path
+    method: str,
+    made: Setup,
+    process: FederatedProcess,
+    result: loop.Result,
+    course: Course,
+    table: Path,
 ) -> dict[str, Any]:
     """Returns what `summary.json` holds; the same run gives the same bytes.
 
     Args:
       method: The method's name.
       made: What it was trained on.
-      result: What training gave.
+      process: Its process.
+      result: What training gave; client states can still be read.
       course: Who trained.
       table: The run's `metrics.csv`.
     """
@@ -59,6 +66,8 @@ def of_run(
     if result.evaluation.global_test is not None:
         values["global_test_accuracy"] = result.evaluation.global_test.accuracy
         values["global_test_loss"] = result.evaluation.global_test.loss
+    if made.new_test:
+        values |= _new_test(made, process, result)
     values |= _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
@@ -76,6 +85,26 @@ def of_run(
         "tensorflow_federated": tff.__version__,
     }
     return values
+
+
+def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:
+    """The ensemble of all clients' models, and what it takes to bring them to one place."""
+    found = ensemble.new_test(
+        process,
+        result.state,
+        made.population,
+        lambda client: result.client_states.get(client, result.state),
+        made.dataset.test,
+    )
+    sent = communication.sending_local_models(process, len(made.population))
+    return {
+        "new_test_accuracy_average": found.accuracy_average,
+        "new_test_accuracy_vote": found.accuracy_vote,
+        "new_test_loss": found.loss,
+        "new_test_num_examples": found.num_examples,
+        "new_test_parameters": sent.parameters,
+        "new_test_bytes_up": sent.num_bytes,
+    }
 
 
 def _best(table: Path) -> dict[str, Any]:

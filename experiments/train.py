@@ -11,6 +11,7 @@ summary.json, figures, tensorboard, checkpoints); the comparison stands beside t
 that was stopped or killed goes on where it was when the same command is given again.
 """
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,11 +105,11 @@ def train_method(
             on_round=lambda row, seconds: _show(bar, row, seconds),
             start=made.start,
         )
-    result.client_states.close()
-    if result.is_complete:
-        starts.write(folder, starts.after(process, result.state))
-        found = summary.of_run(name, made, result, course, folder / "metrics.csv")
-        records.write_json(folder / "summary.json", found)
+    with contextlib.closing(result.client_states):
+        if result.is_complete:
+            starts.write(folder, starts.after(process, result.state))
+            found = summary.of_run(name, made, process, result, course, folder / "metrics.csv")
+            records.write_json(folder / "summary.json", found)
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "

@@ -32,6 +32,12 @@ START_FROM = flags.DEFINE_string(
 EVAL_EVERY = flags.DEFINE_integer(
     "eval_every", 1, "Evaluate all clients after every so many rounds.", lower_bound=1
 )
+NEW_TEST = flags.DEFINE_bool(
+    "new_test",
+    False,
+    "After the last round, test the ensemble of all clients' models on the whole test set: so many "
+    "predictions as clients times examples.",
+)
 SEED = flags.DEFINE_integer(
     "seed", 0, "Every random draw of the run follows from it.", lower_bound=0
 )

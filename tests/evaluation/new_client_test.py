@@ -11,6 +11,7 @@ from tff_het import methods
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
+from tff_het.simulation import start as starts
 
 FEATURES, CLASSES, SEED = 4, 3, 1
 TRAINING = LocalTraining(
@@ -18,10 +19,10 @@ TRAINING = LocalTraining(
 )
 
 
-def build(method: str, training: LocalTraining = TRAINING):
+def build(method: str, training: LocalTraining = TRAINING, dropout: float = 0.2):
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make(
-        "small", element, CLASSES, architectures.mlp([5], dropout=0.2)
+        "small", element, CLASSES, architectures.mlp([5], dropout=dropout)
     )
     return methods.build(method, architecture, training, seed=SEED)
 
@@ -93,6 +94,49 @@ def test_fine_tuning_everything_is_a_clients_round():
         flat(state.model), flat(output.client_states[0]["state"].model), strict=True
     ):
         np.testing.assert_allclose(fitted, trained, atol=2e-6)
+
+
+@pytest.mark.parametrize("fixed_global", [True, False])
+def test_a_model_of_federated_averaging_gets_a_local_part(fixed_global):
+    """One step on all examples, in NumPy: the first layer is the client's, beside FedAvg's output.
+
+    Fine-tuned, the client's copy of the global part moves as well.
+    """
+    rate, data = 0.5, examples()
+    training = LocalTraining(tff.learning.optimizers.build_sgdm(rate), batch_size=9, epochs=1)
+    fed_avg, lg = (build(method, training, dropout=0.0) for method in ("fed_avg", "lg_fedavg"))
+    trained = fed_avg.next(fed_avg.initialize(), [client_of(fed_avg, data)]).state
+    server = starts.after(fed_avg, trained).server_state(lg, lg.initialize())
+    before = lg.init_state(5, SEED, server)
+    w1, b1, w2, b2 = trained.weights.trainable
+    for own, theirs in zip(
+        [*flat(before.model), *flat(server.weights)], (w1, b1, w2, b2), strict=True
+    ):
+        np.testing.assert_array_equal(own, theirs)
+
+    weights, state = NewClient(lg, training, fixed_global=fixed_global).fit(
+        server.weights, before, data, seed=(1, 2), client=5
+    )
+
+    hidden = np.maximum(data["x"] @ w1 + b1, 0)
+    p = np.exp(hidden @ w2 + b2)
+    error = (p / p.sum(axis=1, keepdims=True) - np.eye(CLASSES)[data["y"]]) / 9
+    back = error @ w2.T * (hidden > 0)
+    moved = [w1 - rate * data["x"].T @ back, b1 - rate * back.sum(axis=0)]
+    others = [w2, b2]
+    if not fixed_global:
+        others = [w2 - rate * hidden.T @ error, b2 - rate * error.sum(axis=0)]
+    assert np.abs(back).max() > 1e-3
+    for found, expected in zip([*flat(state.model), *flat(weights)], moved + others, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def client_of(process, data):
+    """A client's part of a round that has not trained before."""
+    state = process.init_state(0, SEED, process.initialize())
+    return collections.OrderedDict(
+        client=np.int32(0), seed=np.array([1, 2], np.int32), examples=data, state=state
+    )
 
 
 def test_what_cannot_be_fitted():

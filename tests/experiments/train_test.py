@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -263,6 +264,36 @@ def test_other_store_and_validation(programs, tmp_path, folder):
     ]
     assert len(accuracy) == CLIENTS
     assert summary["local_validation_accuracy_mean"] == pytest.approx(np.mean(accuracy))
+
+
+def test_new_test_of_a_run_that_went_on(programs, tmp_path, folder, tools):
+    """The flag may come when training is over, or half of it; states on disk or in memory."""
+    later, halves = tmp_path / "later", tmp_path / "halves"
+    shutil.copytree(folder, later)
+    programs.run(*RUN, "--new_test", f"--output_dir={later}")
+    on_disk = (*RUN, "--new_test", "--client_store=disk", f"--output_dir={halves}")
+    programs.run(*on_disk, "--rounds=2")
+    programs.run(*on_disk)
+    assert tools.results(later, METHODS) == tools.results(halves, METHODS)
+    for method in METHODS:
+        summary = json.loads((later / method / "summary.json").read_text())
+        without = json.loads((folder / method / "summary.json").read_text())
+        found = {name: value for name, value in summary.items() if name.startswith("new_test_")}
+        assert without == {name: value for name, value in summary.items() if name not in found}
+        assert found["new_test_num_examples"] == 360
+        local = 330 * (method == "hdafl")  # 32x10 + 10.
+        assert found["new_test_parameters"] == CLIENTS * local
+        assert found["new_test_bytes_up"] == 4 * CLIENTS * local
+        if method == "fed_avg":
+            assert found["new_test_accuracy_average"] == pytest.approx(
+                summary["global_test_accuracy"]
+            )
+            assert found["new_test_accuracy_vote"] == found["new_test_accuracy_average"]
+        else:  # Each knows two of ten classes, so that together they know less than at home.
+            for name in ("average", "vote"):
+                assert (
+                    0.1 < found[f"new_test_accuracy_{name}"] < summary["local_test_accuracy_mean"]
+                )
 
 
 def test_binary_tasks_have_an_auc_and_validation_chooses_a_round(programs, tmp_path):

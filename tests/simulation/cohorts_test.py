@@ -46,3 +46,13 @@ def test_always_the_same_clients():
     for clients in ((), (1, 1)):
         with pytest.raises(ValueError, match="different clients are needed"):
             cohorts.always(*clients)
+
+
+def test_a_draw_beside_a_client_that_is_always_there():
+    drawn = cohorts.uniform(10, 3, seed=0)
+    schedule = cohorts.together(cohorts.always(10, 4), drawn)
+    cohorts_of = [schedule(round_num) for round_num in range(30)]
+    assert cohorts_of == [sorted({4, 10, *drawn(round_num)}) for round_num in range(30)]
+    assert {len(cohort) for cohort in cohorts_of} == {4, 5}  # Client 4 is drawn at times.
+    with pytest.raises(ValueError, match="At least one schedule"):
+        cohorts.together()

@@ -32,7 +32,7 @@ def population(make_population) -> Population:
 @pytest.fixture
 def train(make_process, population):
     def run(folder=None, *, method="hdafl", schedule=UNIFORM, clients=population, **options):
-        names = ("test_examples", "on_round", "config", "evaluated", "ledger")
+        names = ("test_examples", "on_round", "on_evaluation", "config", "evaluated", "ledger")
         arguments = {name: options.pop(name) for name in names if name in options}
         settings = Settings(**{"rounds": 8, "seed": SEED, "eval_every": 2, **options})
         result = loop.train(
@@ -282,6 +282,18 @@ def test_sequential_devices(train, population):
 
 class BrokenError(Exception):
     pass
+
+
+def test_on_evaluation_sees_every_client(train):
+    """After rounds 2 and 4 and the last, whose numbers are the row's."""
+    seen = {}
+    result = train(rounds=5, on_evaluation=seen.__setitem__)
+    assert list(seen) == [2, 4, 5]
+    for done, evaluation in seen.items():
+        accuracy = evaluation.local["test"].accuracy
+        assert accuracy.shape == (NUM_CLIENTS,)
+        row = result.rows[done - 1]
+        assert row["local_test_accuracy_mean"] == pytest.approx(accuracy.mean())
 
 
 def fail_after(rounds: int):

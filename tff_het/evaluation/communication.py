@@ -51,6 +51,18 @@ class Traffic(NamedTuple):
     bytes_down: int
 
 
+class LocalModels(NamedTuple):
+    """What the local variables of clients come to.
+
+    Attributes:
+      parameters: Numbers.
+      num_bytes: Bytes, as they are stored.
+    """
+
+    parameters: int
+    num_bytes: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Ledger:
     """What one client sends and receives in one round.
@@ -118,6 +130,28 @@ def staying_put(process: FederatedProcess) -> Ledger:
     not, though the computation hands it over.
     """
     return Ledger(process.model.num_parameters, 0, 0, 0, 0)
+
+
+def sending_local_models(process: FederatedProcess, num_clients: int) -> LocalModels:
+    """Returns what it takes to send all clients' local variables to one place, once.
+
+    So the ensemble of Liang et al. (2019, LG-FedAvg), footnote 1, gets there after training; the
+    global variables are at the server already. See `ensemble.new_test`.
+
+    Args:
+      process: The process.
+      num_clients: How many clients there are, 1 or more.
+
+    Raises:
+      ValueError: If there are none.
+    """
+    if num_clients < 1:
+        raise ValueError(f"num_clients must be 1 or more, found {num_clients}.")
+    local = [spec for spec in process.model.specs if spec.local]
+    return LocalModels(
+        num_clients * sum(spec.size for spec in local),
+        num_clients * sum(spec.size * spec.dtype.size for spec in local),
+    )
 
 
 def compressed_bytes(population: Population) -> int:

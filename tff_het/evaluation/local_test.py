@@ -1,17 +1,14 @@
 """Tests of models: each client's own on its own data, or the one global model on common data."""
 
-import concurrent.futures
 import dataclasses
-import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 from sklearn import metrics
 
 from tff_het.clients import Population
+from tff_het.evaluation.judging import Judged, in_client_order, judge, logits_of
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
@@ -94,14 +91,13 @@ def local_test(
     def test(index: int) -> tuple[int, float, float, int, np.ndarray | None]:
         client, state = population[index], client_state(index)
         examples = getattr(client, split)
-        found = _Tested(np.nan, np.nan, None)
+        found, scores = Judged(np.nan, np.nan), None
         if num_examples := len(examples["y"]):
-            found = _test(process, weights, state, examples, index, client.num_train_examples)
-        return num_examples, found.accuracy, found.loss, int(state.rounds), found.scores
+            logits = logits_of(process, weights, state, examples, index, client.num_train_examples)
+            found, scores = judge(logits, examples["y"]), _scores(logits)
+        return num_examples, found.accuracy, found.loss, int(state.rounds), scores
 
-    # A client a thread, as in training: TensorFlow may have been told to use one thread each.
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        results = list(pool.map(test, range(len(population))))
+    results = list(in_client_order(test, len(population)))
     num_examples, accuracy, loss, rounds, scores = zip(*results, strict=True)
     labels = [getattr(population[index], split)["y"] for index in range(len(population))]
     return LocalTest(
@@ -112,6 +108,14 @@ def local_test(
         np.array(rounds, np.int64),
         _pooled_auc(labels, scores),
     )
+
+
+def _scores(logits: np.ndarray) -> np.ndarray | None:
+    """By how much class 1 is preferred, [n]; with two classes alone."""
+    if logits.shape[-1] != 2:
+        return None
+    with np.errstate(invalid="ignore"):  # Infinite logits have no difference.
+        return logits[:, 1] - logits[:, 0]
 
 
 def _pooled_auc(labels: Sequence[np.ndarray], scores: Sequence[np.ndarray | None]) -> float | None:
@@ -154,45 +158,5 @@ def global_test(
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")
     state = ClientState(model=Weights([], []), work=(), rounds=np.int32(0))
-    found = _test(process, server_state.weights, state, examples)
+    found = judge(logits_of(process, server_state.weights, state, examples), examples["y"])
     return GlobalTest(len(examples["y"]), found.accuracy, found.loss)
-
-
-class _Tested(NamedTuple):
-    """One model on one client's examples; `scores` [n] with two classes alone."""
-
-    accuracy: float
-    loss: float
-    scores: np.ndarray | None
-
-
-def _test(
-    process: FederatedProcess,
-    weights: Weights,
-    state: ClientState,
-    examples: Mapping[str, np.ndarray],
-    client: int = 0,
-    num_train_examples: int | None = None,
-) -> _Tested:
-    columns = {name: examples[name] for name in process.model.example_spec}
-    outputs = process.predict(
-        weights, state, columns, client=client, num_examples=num_train_examples
-    )
-    if "logits" not in outputs:
-        raise ValueError(f"The model gives no logits to test, only {', '.join(outputs)}.")
-    labels = np.asarray(examples["y"])
-    logits = outputs["logits"].astype(np.float64)  # [n, classes]
-    num_classes = logits.shape[-1]
-    if labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(
-            f"The model has classes 0 to {num_classes - 1}, found labels from {labels.min()} to "
-            f"{labels.max()}."
-        )
-    # Not sklearn's log_loss: it takes probabilities, which it has to clip, so that a confident
-    # mistake would cost at most 36 nats. A diverged model's nan is an answer, not a warning.
-    with np.errstate(invalid="ignore"):
-        log_probabilities = scipy.special.log_softmax(logits, axis=-1)
-        scores = logits[:, 1] - logits[:, 0] if num_classes == 2 else None
-    loss = -np.mean(log_probabilities[np.arange(len(labels)), labels])
-    accuracy = metrics.accuracy_score(labels, logits.argmax(axis=-1))
-    return _Tested(float(accuracy), float(loss), scores)

@@ -1,8 +1,8 @@
 """Who trains in which round: schedules, functions from a round to clients.
 
 A schedule is any `Callable[[int], Sequence[int]]` from a round, counted from 0,
-to indices into the population. A device that joins later, training one device
-after another are schedules of one's own.
+to indices into the population. Training one device after another is a schedule
+of one's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,3 +55,21 @@ def always(*clients: int) -> Schedule:
     if not clients or len(set(clients)) < len(clients):
         raise ValueError(f"One or more different clients are needed; found {clients}.")
     return lambda round_num: sorted(clients)
+
+
+def together(*schedules: Schedule) -> Schedule:
+    """All clients of several schedules: a draw of some beside one that is always there.
+
+    Args:
+      *schedules: One or more; a client that several of them name trains once.
+
+    Raises:
+      ValueError: If there are none.
+    """
+    if not schedules:
+        raise ValueError("At least one schedule is needed; found 0.")
+
+    def schedule(round_num: int) -> list[int]:
+        return sorted({client for one in schedules for client in one(round_num)})
+
+    return schedule

@@ -111,6 +111,8 @@ class Result(NamedTuple):
 
 # Called after each round with its row and the seconds that it took.
 OnRound = Callable[[Mapping[str, Any], float], None]
+# Called after each evaluation with the rounds done and what was found, client by client.
+OnEvaluation = Callable[[int, Evaluation], None]
 
 
 def train(
@@ -125,6 +127,7 @@ def train(
     folder: Path | None = None,
     config: Mapping[str, Any] | None = None,
     on_round: OnRound | None = None,
+    on_evaluation: OnEvaluation | None = None,
     start: Start | None = None,
 ) -> Result:
     """Trains a process on a population; goes on where the folder's run stopped.
@@ -147,6 +150,7 @@ def train(
       config: What defines the run, kept with the checkpoints: a folder with a run
         of another `config` is refused.
       on_round: Called after every round.
+      on_evaluation: Called after every evaluation that is due.
       start: Values to begin with instead of the process's initial ones; a run that goes on has
         them already. The schedule goes on behind the rounds before.
 
@@ -216,6 +220,8 @@ def train(
                 if done == settings.rounds or done % settings.eval_every == 0:
                     evaluation = evaluate(state, states)
                     row |= evaluation.row()
+                    if on_evaluation is not None:
+                        on_evaluation(done, evaluation)
                 _check_finite(done, row)
                 reached = _is_reached(settings, row)
                 times.append(time.perf_counter())

@@ -11,7 +11,11 @@ from experiments import registry
 from experiments.harness.experiment import Experiment
 
 # Paper -> its text.
-TEXTS = {"cgau": "cgau_rieger2020.txt", "hdafl": "hdafl_yang2020.txt"}
+TEXTS = {
+    "cgau": "cgau_rieger2020.txt",
+    "hdafl": "hdafl_yang2020.txt",
+    "lg_fedavg": "lg_fedavg_liang2019.txt",
+}
 EXPERIMENTS = list(registry.experiments())
 
 
