@@ -344,8 +344,8 @@ EXPERIMENT = Experiment(
             "quick",
             3,
             "3 seeds. Non-i.i.d.: goals 95 % and 35 %, then 100 and 50 rounds of either method, "
-            "local training for 10 and 20 epochs. As released: all of its 815 and 400 + 100 rounds, "
-            "local training for 10 epochs of 100.",
+            "local training for 10 and 20 epochs. As released: all of its 815 and 400 + 100 "
+            "rounds, local training for 10 epochs of 100.",
         ),
         "paper": _scale(
             "paper",
