@@ -155,7 +155,11 @@ def setup() -> Setup:
     training = _training()
     dataset, partition = dealing.deal()
     population = Population.from_partition(
-        dataset, partition, validation_fraction=data_flags.VALIDATION_FRACTION.value, seed=seed
+        dataset,
+        partition,
+        validation_fraction=data_flags.VALIDATION_FRACTION.value,
+        seed=seed,
+        columns=_columns(dataset),
     )
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
     architecture = architectures.make(
@@ -163,6 +167,7 @@ def setup() -> Setup:
         population.element_spec,
         dataset.num_classes,
         statistics=dataset.statistics() if method_flags.STANDARDIZE.value else None,
+        vocabulary_size=len(dataset.vocabulary),
     )
     architecture = dataclasses.replace(
         architecture,
@@ -293,6 +298,18 @@ def _training() -> LocalTraining:
         clip_norm=method_flags.CLIP_NORM.value,
         learning_rate=decayed if decay else None,
     )
+
+
+def _columns(dataset: datasets.Dataset) -> tuple[str, ...]:
+    """What clients hold of the data set: what the network reads, and the classes."""
+    model = method_flags.MODEL.value
+    read = architectures.inputs(model)
+    if missing := [column for column in read if column not in dataset.train]:
+        raise ValueError(
+            f"--model={model} reads {', '.join(read)}; data set {dataset.name!r} has no "
+            f"{', '.join(missing)}. Choose another --model or --dataset."
+        )
+    return (*read, "y")
 
 
 def _goal() -> loop.Goal | None:

@@ -18,6 +18,17 @@ class Defaults:
     client_momentum: float = 0.0
 
 
+# Batch size, learning rate and momentum of Liang et al. (2019), Table 7.
+_QUESTIONS = Defaults(
+    partition="dirichlet",
+    num_clients=50,
+    model="vqa_lstm",
+    rounds=100,
+    batch_size=100,
+    client_learning_rate=0.01,
+    client_momentum=0.9,
+)
+
 DEFAULTS: dict[str, Defaults] = {
     "digits": Defaults(model="digits_cnn", rounds=20, batch_size=10, client_learning_rate=0.1),
     "mnist": Defaults(),
@@ -39,5 +50,14 @@ DEFAULTS: dict[str, Defaults] = {
     "cifar10_embeddings": Defaults(
         partition="clusters", model="mlp_two_layers_128", num_clients=10
     ),
+    "digits_vqa": Defaults(
+        partition="dirichlet",
+        model="vqa_lstm",
+        rounds=30,
+        batch_size=10,
+        client_learning_rate=0.1,
+    ),
+    "easy_vqa": _QUESTIONS,
+    "vqa": dataclasses.replace(_QUESTIONS, model="vqa_lstm_wide"),
     "npz": Defaults(partition="iid", model="mlp", num_clients=10),
 }

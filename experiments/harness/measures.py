@@ -46,3 +46,15 @@ def _combined(
         return None if a is None or b is None else function(a, b)
 
     return Measure(tuple(dict.fromkeys((*one.cells, *other.cells))), compute)
+
+
+def first_round(run: Run, column: str, value: float) -> int | None:
+    """The first measured round with at least this value in a column; None where none has it."""
+    reached = [n for n, found in zip(*run.curve(column), strict=True) if found >= value]
+    return reached[0] if reached else None
+
+
+def bytes_until(run: Run, round_num: int) -> float:
+    """What all clients together have sent and received up to the end of a round."""
+    sent = (run.curve(column) for column in ("bytes_up", "bytes_down"))
+    return sum(b for curve in sent for n, b in zip(*curve, strict=True) if n <= round_num)

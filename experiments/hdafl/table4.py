@@ -10,7 +10,13 @@ from collections.abc import Mapping
 
 from experiments.harness import program
 from experiments.harness.experiment import Check, Claim, Experiment, Form, Grid, Position, Printed
-from experiments.harness.measures import Measure, difference, ratio
+from experiments.harness.measures import (
+    Measure,
+    bytes_until,
+    difference,
+    first_round,
+    ratio,
+)
 from experiments.harness.store import Run
 from experiments.hdafl import settings
 from experiments.hdafl.settings import (
@@ -76,11 +82,7 @@ def _bytes(data: str, selected: int, method: str) -> Measure:
     cell, goal = _cells(data)[selected, method], target(data)
 
     def compute(runs: Mapping[str, Run]) -> float:
-        last = _first_round(runs[cell], goal.compute(runs))
-        ways = (runs[cell].curve(column) for column in ("bytes_up", "bytes_down"))
-        return sum(
-            b for rounds, sent in ways for n, b in zip(rounds, sent, strict=True) if n <= last
-        )
+        return bytes_until(runs[cell], _first_round(runs[cell], goal.compute(runs)))
 
     return Measure(goal.cells, compute)
 
@@ -88,9 +90,9 @@ def _bytes(data: str, selected: int, method: str) -> Measure:
 def _first_round(run: Run, accuracy: float | None) -> int:
     """The first measured round with an accuracy."""
     assert accuracy is not None
-    reached = [n for n, value in zip(*run.curve(_METRIC), strict=True) if value >= accuracy]
-    # The summary's last accuracy stands in the last row as well.
-    return reached[0]
+    reached = first_round(run, _METRIC, accuracy)
+    assert reached is not None  # The summary's last accuracy stands in the last row as well.
+    return reached
 
 
 def _row(selected: int, method: str) -> str:

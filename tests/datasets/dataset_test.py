@@ -113,3 +113,32 @@ def test_one_against_rest():
     assert binary.fingerprint() != data.fingerprint()
     with pytest.raises(ValueError, match=r"no single class 'dog' beside others.*Cat, Cough, Bird"):
         data.one_against_rest("dog")
+
+
+def with_questions(train, test=((1, 0), (0, 0)), dtype=np.int32, **changes):
+    data = make_dataset()
+    return make_dataset(
+        train={**data.train, "question": np.array(train, dtype)},
+        test={**data.test, "question": np.array(test, dtype)},
+        **{"vocabulary": ("<padding>", "<unknown>", "cat"), **changes},
+    )
+
+
+QUESTIONS = ((1, 2), (2, 0), (1, 0), (2, 1))
+
+
+def test_questions_are_of_words_in_the_vocabulary():
+    data = with_questions(QUESTIONS)
+    assert data.one_against_rest("a").vocabulary == data.vocabulary
+    other = with_questions(QUESTIONS, vocabulary=("<padding>", "<unknown>", "dog"))
+    assert data.fingerprint() != other.fingerprint()
+    with pytest.raises(ValueError, match=r"test: words must be 0..2 .*found 3"):
+        with_questions(QUESTIONS, ((1, 3), (0, 0)))
+    with pytest.raises(ValueError, match=r"train: words must be 0..2 .*found -1"):
+        with_questions((*QUESTIONS[:3], (-1, 0)))
+    with pytest.raises(ValueError, match=r"a column question, int32 .*found int64 \[4, 2\]"):
+        with_questions(QUESTIONS, dtype=np.int64)
+    with pytest.raises(ValueError, match=r"a column question, int32 .*found none"):
+        make_dataset(vocabulary=("<padding>",))
+    # Without a vocabulary a column may have this name and be what it likes.
+    with_questions(QUESTIONS, dtype=np.float32, vocabulary=())

@@ -53,6 +53,11 @@ def call(tmp_path, monkeypatch, capsys):
         ("--dataset=mnist --data_dir=/does/not/exist", "'/does/not/exist' does not exist"),
         ("--dataset=mnist --data_dir=.", "Expected train-images-idx3-ubyte.gz"),
         ("--dataset=npz", "pass it as data_dir"),
+        (
+            "--model=vqa_lstm",
+            "--model=vqa_lstm reads x, question; data set 'digits' has no question",
+        ),
+        ("--dataset=easy_vqa", "'easy_vqa' is read from files: pass data_dir"),
         ("--dirichlet_alpha=0.3", "--dirichlet_alpha belongs to --partition=dirichlet"),
         ("--partition=iid --max_groups=3", "--max_groups belongs to --partition=groups"),
         ("--partition=iid --shared_classes=3", "--shared_classes belongs to --partition=groups"),

@@ -60,14 +60,12 @@ def test_private_share_of_the_networks_of_hdafl(name, classes, total, head):
 
 
 @pytest.mark.parametrize("name", architectures.NETWORKS)
-def test_every_network_gives_logits_and_the_last_hidden_layer(name):
-    shape, dtype = ((10,), np.int16) if name == "traffic_cnn" else ((28, 28, 1), np.uint8)
-    architecture = architectures.make(name, spec(*shape, dtype=dtype), 7)
+def test_every_network_gives_logits_and_the_last_hidden_layer(name, for_network):
+    batch, architecture = for_network(name, 7)
     model = architecture.model(local=architecture.head)
-    x = np.random.default_rng(0).integers(0, 256, (3, *shape), dtype)
     variables = model.initial_variables(0)
     context = ClientContext(0, 3, 0)
-    outputs = model.predict(variables, {"x": x}, context, np.array([0, 0], np.int32), False)
+    outputs = model.predict(variables, batch, context, np.array([0, 0], np.int32), False)
     assert outputs["logits"].shape == (3, 7)
     # The head is the last layer: logits = hidden @ kernel + bias.
     kernel, bias = (v.numpy() for v in variables.local_weights.trainable)

@@ -158,21 +158,18 @@ def test_one_row_or_a_vector_of_ones_own_is_the_same():
     assert results[0].loss.numpy() == results[1].loss.numpy()
 
 
-def test_every_network_can_be_gated():
+def test_every_network_can_be_gated(for_network):
     for name in architectures.NETWORKS:
-        shape, dtype = ((10,), np.int16) if name == "traffic_cnn" else ((28, 28, 1), np.uint8)
-        element = {"x": (np.dtype(dtype), shape), "y": (np.dtype(np.int32), ())}
-        plain = architectures.make(name, element, 7)
+        batch, plain = for_network(name, 7)
         model = dataclasses.replace(plain, kind=GatedLayers()).model(local=is_conditioning)
-        x = np.zeros((2, *shape), dtype)
         outputs = model.predict(
-            model.initial_variables(0), {"x": x}, ClientContext(0, 2, 0), SEED, False
+            model.initial_variables(0), batch, ClientContext(0, 3, 0), SEED, False
         )
-        assert outputs["logits"].shape == (2, 7)
-        # Filter and gate are twice the weights of the hidden layers.
-        head = np.prod(outputs["hidden"].shape[1:]) * 7 + 7
-        hidden = 2 * (plain.model().num_parameters - head)
-        assert model.num_global_parameters == hidden + head
+        assert outputs["logits"].shape == (3, 7)
+        # Filter and gate are twice the weights of the hidden layers; words and LSTMs stay.
+        once = ("output", "word_embedding", "lstm_1", "lstm_2")
+        sizes = [s.size * (1 if s.path.split("/")[0] in once else 2) for s in plain.model().specs]
+        assert model.num_global_parameters == sum(sizes)
 
 
 def test_rows_need_a_call():

@@ -176,6 +176,19 @@ def test_several_inputs_and_outputs_by_name():
         model.predict(model.initial_variables(0), {"a": a, "y": [0]}, CLIENT, SEED, False)
 
 
+def test_one_input_reads_the_column_of_its_name_or_else_x():
+    def build(name):
+        a = tf.keras.Input([2], name=name)
+        return tf.keras.Model(a, {"logits": dense(3, "output")(a), "same": a + 0.0})
+
+    columns = {"a": tf.constant([[1.0, 2.0]]), "x": tf.constant([[3.0, 4.0]])}
+    for name, column in (("a", "a"), ("other", "x")):
+        spec = {column: tf.TensorSpec([None, 2])}
+        model = keras_model.from_keras(lambda name=name: build(name), spec)
+        outputs = model.predict(model.initial_variables(0), columns, CLIENT, SEED, False)
+        np.testing.assert_array_equal(outputs["same"], columns[column])
+
+
 # --- Which variables are local ----------------------------------------------------------------
 
 

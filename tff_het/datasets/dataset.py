@@ -29,6 +29,8 @@ class Dataset:
       test: Test examples: the same columns, dtypes and shapes of one example as `train`.
       class_names: One name per class, in the order of the values of `y`.
       source: Where the examples came from, for people.
+      vocabulary: The words of the column `question` (int32 [n, words], 0 behind the last one), in
+        the order of their numbers; empty where there is no such column.
 
     Raises:
       ValueError: Columns, lengths, dtypes, labels or values are not as described above.
@@ -39,6 +41,7 @@ class Dataset:
     test: Examples
     class_names: tuple[str, ...]
     source: str
+    vocabulary: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.class_names:
@@ -53,6 +56,8 @@ class Dataset:
                 f"Data set {self.name!r} ({self.source}): train and test must have the same"
                 f" columns, dtypes and shapes of one example; found {train_spec} and {test_spec}."
             )
+        if self.vocabulary:
+            self._check_questions()
 
     @property
     def num_classes(self) -> int:
@@ -98,11 +103,13 @@ class Dataset:
         return mean, np.where(deviation > 0, deviation, 1.0)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over class names, column names, dtypes, shapes and values.
+        """SHA-256 (hex) over class names, words, column names, dtypes, shapes and values.
 
         Equal for equal contents, wherever they were read from.
         """
         digest = hashlib.sha256(json.dumps(self.class_names).encode())
+        if self.vocabulary:
+            digest.update(json.dumps(self.vocabulary).encode())
         for split, examples in (("train", self.train), ("test", self.test)):
             for key in sorted(examples):
                 column = np.ascontiguousarray(examples[key])
@@ -110,6 +117,23 @@ class Dataset:
                 digest.update(header.encode())
                 digest.update(column.reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
+
+    def _check_questions(self) -> None:
+        for split in ("train", "test"):
+            question = getattr(self, split).get("question")
+            where = f"{self.name!r} ({self.source}), {split}"
+            if question is None or question.dtype != np.int32 or question.ndim != 2:
+                found = "none" if question is None else f"{question.dtype} {list(question.shape)}"
+                raise ValueError(
+                    f"{where}: with a vocabulary a column question, int32 [n, words], is needed;"
+                    f" found {found}."
+                )
+            outside = (question < 0) | (question >= len(self.vocabulary))
+            if outside.any():
+                raise ValueError(
+                    f"{where}: words must be 0..{len(self.vocabulary) - 1} (there are"
+                    f" {len(self.vocabulary)} in the vocabulary); found {question[outside][0]}."
+                )
 
 
 def _frozen(column: np.ndarray) -> np.ndarray:

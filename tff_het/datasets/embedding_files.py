@@ -37,6 +37,7 @@ class Records:
     """The records of a folder, in the order of their ids.
 
     Attributes:
+      ids: Bytes [n], sorted.
       embeddings: float32 [n, dimension].
       labels: int32 [n], positions in `class_names`.
       splits: int32 [n], positions in `SPLITS`.
@@ -45,6 +46,7 @@ class Records:
       origin: The folder and the network, for people.
     """
 
+    ids: np.ndarray
     embeddings: np.ndarray
     labels: np.ndarray
     splits: np.ndarray
@@ -105,6 +107,7 @@ def read(folder: pathlib.Path, how_to_get: str) -> Records:
     }
     _check_counts(path, metadata, numbers["split"], numbers["label"], how_to_get)
     return Records(
+        ids=columns["id"][order],
         embeddings=columns["embedding"][order],
         labels=numbers["label"],
         splits=numbers["split"],

@@ -9,12 +9,15 @@ from tff_het.datasets import (
     adult,
     cifar10,
     digits,
+    digits_vqa,
+    easy_vqa,
     embedded,
     femnist,
     mnist,
     npz,
     omniglot,
     traffic,
+    vqa,
 )
 from tff_het.datasets.dataset import Dataset
 
@@ -23,6 +26,8 @@ _LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
     "cifar10": cifar10.load,
     "cifar10_embeddings": embedded.load_cifar10_embeddings,
     "digits": digits.load,
+    "digits_vqa": digits_vqa.load,
+    "easy_vqa": easy_vqa.load,
     "embedded": embedded.load,
     "fashion_mnist": functools.partial(mnist.load, "fashion_mnist"),
     "femnist": femnist.load,
@@ -31,6 +36,7 @@ _LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
     "npz": npz.load,
     "omniglot": omniglot.load,
     "traffic": traffic.load,
+    "vqa": vqa.load,
 }
 
 
@@ -46,7 +52,8 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
       name: One of `names()`.
       data_dir: The folder that holds a folder per data set (`<data_dir>/mnist/...`) with its
         original files; for `npz` the `.npz` file itself or a folder with `npz/data.npz`. None
-        downloads where that is possible (`digits` comes with scikit-learn and needs neither).
+        downloads where that is possible (`digits` and
+        `digits_vqa` come with scikit-learn and need neither).
 
     Returns:
       The data set.

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tff_het.models import keras_model, objectives
 from tff_het.models.layers import Dropout, Layers
 from tff_het.models.model import Model, PerExample
+from tff_het.models.vqa import IMAGE, QUESTION, VQANetwork
 
 _FULL_PACKET = 1500  # Bytes, of Ethernet.
 
@@ -78,8 +79,10 @@ class Architecture:
         )
 
 
-# Takes the input's symbol, the number of classes and the layers, gives (hidden, logits).
-Network = Callable[[tf.Tensor, int, Layers], tuple[tf.Tensor, tf.Tensor]]
+# Takes the input's symbol, the number of classes and the layers, gives (hidden, logits). With an
+# attribute `inputs`, names of the columns that it reads, it takes their symbols by name; one that
+# reads questions takes `vocabulary_size` too.
+Network = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
 
 def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
@@ -177,7 +180,22 @@ NETWORKS: dict[str, Network] = {
     "femnist_cnn": femnist_cnn,
     "hdafl_small": hdafl_small,
     "traffic_cnn": traffic_cnn,
+    # For easy-VQA, and small enough for a processor.
+    "vqa_lstm": VQANetwork(32, 64, 64, 64),
+    "vqa_question_lstm": VQANetwork(32, 64, 64, 64, inputs=(QUESTION,)),
+    "vqa_image": VQANetwork(32, 64, 64, 64, inputs=(IMAGE,)),
+    # As wide as in Antol et al. (2015).
+    "vqa_lstm_wide": VQANetwork(300, 512, 1024, 1000),
 }
+
+
+def inputs(name: str) -> tuple[str, ...]:
+    """The columns that one of `NETWORKS` reads."""
+    return _inputs(NETWORKS[name])
+
+
+def _inputs(network: Network) -> tuple[str, ...]:
+    return getattr(network, "inputs", ("x",))
 
 
 def make(
@@ -187,6 +205,7 @@ def make(
     network: Network | None = None,
     *,
     statistics: tuple[np.ndarray, np.ndarray] | None = None,
+    vocabulary_size: int = 0,
 ) -> Architecture:
     """Returns the architecture for examples of this form.
 
@@ -195,11 +214,12 @@ def make(
 
     Args:
       name: One of `NETWORKS`, or any name with `network` given.
-      element_spec: The columns of an example; `x` is the input.
+      element_spec: The columns of an example; the network's inputs are among them.
       num_classes: Width of the output.
       network: A network of one's own.
       statistics: Mean and standard deviation of `x` as it is, for its last axis each
         ([channels] of images).
+      vocabulary_size: How many words questions are made of, for networks that read them.
 
     Raises:
       ValueError: If the name is unknown, or the network does not fit the input.
@@ -208,20 +228,38 @@ def make(
         if name not in NETWORKS:
             raise ValueError(f"There is no model {name!r}; there are: {', '.join(NETWORKS)}.")
         network = NETWORKS[name]
+    columns, named = _inputs(network), hasattr(network, "inputs")
+    if missing := [column for column in columns if column not in element_spec]:
+        raise ValueError(
+            f"Model {name!r} reads the columns {', '.join(columns)}; the examples have no "
+            f"{', '.join(missing)}, but {', '.join(element_spec)}."
+        )
     chosen = network
-    dtype, shape = element_spec["x"]
+    if statistics is not None and "x" not in columns:
+        raise ValueError(f"Model {name!r} does not read x, so there is nothing to standardize.")
     scaled = _scaled if statistics is None else functools.partial(_standardized, statistics)
+    if QUESTION in columns:
+        if vocabulary_size < 1:
+            raise ValueError(f"Model {name!r} reads questions: give it their vocabulary_size.")
+        chosen = functools.partial(network, vocabulary_size=vocabulary_size)
 
     def build(kind: Layers) -> tf.keras.Model:
-        x = tf.keras.Input(shape, dtype=np.dtype(dtype).name, name="x")
-        hidden, logits = chosen(scaled(x), num_classes, kind)
-        return tf.keras.Model(x, {"logits": logits, "hidden": hidden}, name=name)
+        symbols = {
+            column: tf.keras.Input(shape, dtype=np.dtype(dtype).name, name=column)
+            for column in columns
+            for dtype, shape in (element_spec[column],)
+        }
+        given = {**symbols, "x": scaled(symbols["x"])} if "x" in symbols else symbols
+        hidden, logits = chosen(given if named else given["x"], num_classes, kind)
+        outputs = {"logits": logits, "hidden": hidden}
+        return tf.keras.Model(list(symbols.values()), outputs, name=name)
 
+    shapes = ", ".join(str(element_spec[column][1]) for column in columns)
     try:
         keras = build(Layers())
     except ValueError as error:
         raise ValueError(
-            f"Model {name!r} does not take examples of shape {shape}: {error}"
+            f"Model {name!r} does not take examples of shape {shapes}: {error}"
         ) from error
     layers = tuple(layer.name for layer in keras.layers if layer.weights)
     return Architecture(

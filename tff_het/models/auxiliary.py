@@ -128,7 +128,13 @@ def _rotation_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
 
 
 def _image(keras: tf.keras.Model) -> tf.Tensor:
-    return next(symbol for symbol in keras.inputs if symbol.name == "x")
+    (symbol, *others) = keras.inputs
+    if others or symbol.name != "x":
+        raise ValueError(
+            "The local losses 'autoencoder' and 'rotation' are on networks whose one input is x; "
+            f"found {', '.join(symbol.name for symbol in keras.inputs)}. Choose 'supervised'."
+        )
+    return symbol
 
 
 class RandomRotation(tf.keras.layers.Layer):

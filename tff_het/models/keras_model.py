@@ -46,8 +46,8 @@ def from_keras(
 ) -> Model:
     """Makes a `Model` of a Keras model.
 
-    The Keras model takes the column `x`, or, with several inputs, the columns
-    named as its inputs, and returns logits [b, classes] or a mapping of outputs
+    The Keras model takes the columns named as its inputs, or, with one input of
+    another name, the column `x`, and returns logits [b, classes] or a mapping of outputs
     by name. Its regularisers and `add_loss` terms are part of the loss. Layers whose
     output depends on which client calls (`calling.current`) say so by an attribute
     `client_is_input`.
@@ -275,7 +275,7 @@ def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:
 def _inputs(keras_model: tf.keras.Model, batch: Batch) -> Any:
     names = getattr(keras_model, "input_names", None) or ["x"]
     if len(names) == 1:
-        return batch["x"]
+        return batch[names[0] if names[0] in batch else "x"]
     missing = [name for name in names if name not in batch]
     if missing:
         raise ValueError(
