@@ -181,17 +181,15 @@ def _claims(data: str) -> tuple[Claim, ...]:
     )
 
 
-def _both_needed(data: str) -> Claim:
-    """Ours, not the paper's: else nothing would have been learned from images."""
+def _better_than(data: str, alone: str) -> Claim:
+    """Ours, not the paper's: else nothing would have been learned from the other channel."""
     return Claim(
-        f"({data}) The network needs both: with image and question FedAvg is better than with "
-        "either alone.",
-        tuple(
+        f"({data}) With image and question FedAvg is better than with one of them alone.",
+        (
             Check(
                 f"accuracy of {FED_AVG} - {alone}",
                 difference(_accuracy(data, FED_AVG), _accuracy(data, alone)),
-            )
-            for alone in (QUESTION_ALONE, IMAGE_ALONE)
+            ),
         ),
     )
 
@@ -237,10 +235,10 @@ EXPERIMENT = Experiment(
             note="Only to see that everything runs: questions about digits, rounds of two steps.",
         ),
         "quick": Scale(
-            tuple(_cells(EASY, _QUICK, 2.2)),
-            num_seeds=5,
+            tuple(_cells(EASY, _QUICK, 2.2, (*_COMPARED, QUESTION_ALONE))),
+            num_seeds=4,
             note="Not the paper's data: easy-VQA, 20 devices of which 10 take part in a round, 40 "
-            "rounds, measured in every second.",
+            "rounds, measured in every second; 4 seeds.",
         ),
         "paper": Scale(
             (
@@ -252,7 +250,12 @@ EXPERIMENT = Experiment(
         ),
     },
     grids=(_grid(EASY), _grid(VQA, _COMPARED), _grid(DIGITS)),
-    claims=(*_claims(EASY), _both_needed(EASY), *_claims(VQA)),
+    claims=(
+        *_claims(EASY),
+        _better_than(EASY, QUESTION_ALONE),
+        _better_than(EASY, IMAGE_ALONE),
+        *_claims(VQA),
+    ),
     figures=(
         Figure(
             "Local test accuracy over rounds",
