@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 from absl import flags
 
-from experiments import dealing
+from experiments import adversaries, dealing
 from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
@@ -154,12 +154,13 @@ def setup() -> Setup:
     seed = run_flags.SEED.value
     training = _training()
     dataset, partition = dealing.deal()
+    protected = adversaries.columns(dataset)
     population = Population.from_partition(
         dataset,
         partition,
         validation_fraction=data_flags.VALIDATION_FRACTION.value,
         seed=seed,
-        columns=_columns(dataset),
+        columns=(*_columns(dataset), *protected),
     )
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
     architecture = architectures.make(
@@ -174,6 +175,7 @@ def setup() -> Setup:
         loss=_loss(dataset.num_classes),
         initialization=method_flags.INITIALIZATION.value,
     )
+    architecture = adversaries.attach(architecture, protected)
     return Setup(
         dataset=dataset,
         partition=partition,
@@ -297,6 +299,7 @@ def _training() -> LocalTraining:
         weight_decay=method_flags.WEIGHT_DECAY.value,
         clip_norm=method_flags.CLIP_NORM.value,
         learning_rate=decayed if decay else None,
+        opponent_steps=method_flags.ADVERSARY_STEPS.value or 1,
     )
 
 

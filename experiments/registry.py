@@ -9,7 +9,7 @@ from experiments.harness.experiment import Experiment
 MODULES: dict[str, tuple[str, ...]] = {
     "cgau": ("figure2a", "figure2b", "table1", "figure3", "new_client"),
     "hdafl": ("table2", "figure1", "figure2", "table3", "figure3", "table4", "table5"),
-    "lg_fedavg": ("table1", "mnist_iid", "table2", "table3"),
+    "lg_fedavg": ("table1", "mnist_iid", "table2", "table3", "table4"),
 }
 
 

@@ -76,6 +76,27 @@ CLASS_WEIGHTS = flags.DEFINE_list(
     None,
     "What an example of each class counts in the loss, such as 1,50. Default: all the same.",
 )
+PROTECTED = flags.DEFINE_list(
+    "protected",
+    None,
+    "Columns of 0 and 1 (of adult: race,sex) that an adversary, trained beside the network, "
+    "guesses from its representations. Default: there is no adversary.",
+)
+ADVERSARY_WEIGHTS = flags.DEFINE_list(
+    "adversary_weights",
+    None,
+    "lambda: how strongly the network is trained against the adversary, one number for each of "
+    "--protected; 0 lets it guess undisturbed. Default: 1 each.",
+)
+ADVERSARY_LAYER = flags.DEFINE_string(
+    "adversary_layer", None, "The layer that the adversary sees. Default: the last hidden one."
+)
+ADVERSARY_STEPS = flags.DEFINE_integer(
+    "adversary_steps",
+    None,
+    "The adversary learns from every batch, the network from one in so many. Default: 1.",
+    lower_bound=1,
+)
 LOCAL_EPOCHS = flags.DEFINE_integer(
     "local_epochs", None, "Passes over a client's examples in a round (E).", lower_bound=1
 )

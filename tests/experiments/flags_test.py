@@ -89,6 +89,10 @@ def call(tmp_path, monkeypatch, capsys):
         ("--client_learning_rate=0", "--client_learning_rate must be positive"),
         ("--clip_norm=-1", "clip_norm must be positive"),
         ("--model=lenet5", "Model 'lenet5' does not take examples of shape"),
+        ("--adversary_weights=1", "--adversary_weights belongs to --protected"),
+        ("--adversary_layer=dense_1", "--adversary_layer belongs to --protected"),
+        ("--adversary_steps=2", "--adversary_steps belongs to --protected"),
+        ("--protected=sex", "of which data set 'digits' has: none; found sex"),
     ],
 )
 def test_wrong_use_is_one_line_before_any_work(call, tmp_path, argv, message):
@@ -181,6 +185,8 @@ def test_steps_replace_epochs(parsed):
         ["--positive_label=3", "--class_weights=1,9.5"],
         ["--method=hdafl", "--local_layers=dense_1,output", "--client_learning_rate=1e-7"],
         ["--method=hdafl", "--local_layers="],
+        ["--dataset=adult", "--protected=race,sex", "--adversary_weights=0.5,1"],
+        ["--dataset=adult", "--protected=sex", "--adversary_layer=dense_1", "--adversary_steps=5"],
         ["--data_dir=/with a space/x", "--server_optimizer=yogi", "--server_learning_rate=0.25"],
     ],
 )

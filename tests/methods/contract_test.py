@@ -14,7 +14,7 @@ from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import adversary, architectures
 from tff_het.models.layers import Dropout, Layers
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -23,6 +23,8 @@ SEED = 1
 FEATURES, UNITS, CLASSES = 6, 5, 3
 HEAD = [(UNITS, CLASSES), (CLASSES,)]
 BODY = [(FEATURES, UNITS), (UNITS,)]
+ADVERSARY = [(UNITS, 4), (4,), (4, 2), (2,)]
+PROTECTED = ("race", "sex")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Case:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     label: str = ""
     personal: bool | None = None  # Whatever is local, where None.
+    adversary: bool = False  # On the first layer.
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -47,11 +50,15 @@ CASES = [
         options={"server_optimizer": tff.learning.optimizers.build_adam(0.01)},
         label="-server-adam",
     ),
+    Case("fed_avg", local=[], label="-adversary", adversary=True),
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("hdafl", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
     Case("fed_recon", local=HEAD),
+    Case("fed_recon", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
     Case("lg_fedavg", local=BODY),
+    Case("lg_fedavg", local=BODY + ADVERSARY, label="-adversary", adversary=True),
     Case("lg_fedavg", local=HEAD, options={"local": ["output"]}, label="-local-classifier"),
     Case("lg_fedavg", local=BODY, options={"norm_weights": True}, label="-norms"),
     Case(
@@ -98,7 +105,13 @@ def case(request) -> Case:
 @pytest.fixture(scope="module")
 def process(case, worker) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    if case.adversary:
+        element |= dict.fromkeys(PROTECTED, (np.dtype(np.int32), ()))
     architecture = architectures.make("small", element, CLASSES, network)
+    if case.adversary:
+        architecture = adversary.attach(
+            architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)
+        )
     training = LocalTraining(
         tff.learning.optimizers.build_sgdm(0.3, momentum=0.9), batch_size=4, epochs=2
     )
@@ -118,6 +131,11 @@ def make_client(process, state, client: int, n: int, *, round_num: int = 0, kept
         examples=collections.OrderedDict(
             x=rng.normal(size=(n, FEATURES)).astype(np.float32),
             y=rng.integers(0, CLASSES, n).astype(np.int32),
+            **{
+                name: rng.integers(0, 2, n).astype(np.int32)
+                for name in PROTECTED
+                if name in process.model.example_spec
+            },
         ),
         state=kept if kept is not None else process.init_state(client, SEED, state),
     )

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,9 +11,9 @@ import tensorflow_federated as tff
 
 from tff_het.learning import batching
 from tff_het.learning.augmentation import Augmentation
+from tff_het.learning.descent import Descent, trainable_of, with_trainable
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Model, Variables, Weights
 
-LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 # Steps in one turn of the loop. A turn hands on every value that it carries, also those that a step
 # only reads (the examples, the order), at the cost of three operations each.
 _UNROLLED = 4
@@ -107,6 +108,8 @@ class LocalTraining:
       clip_norm: Gradients are scaled down to this global norm.
       learning_rate: Schedule: round (int32 [], from 0) -> the learning rate of
         that round, instead of the optimizer's own.
+      opponent_steps: Of a model with an opponent: how many steps this makes for each of the rest.
+        It makes one on every batch, the rest one on each batch of that number.
     """
 
     optimizer: Any
@@ -119,6 +122,7 @@ class LocalTraining:
     weight_decay: float = 0.0
     clip_norm: float | None = None
     learning_rate: Callable[[tf.Tensor], tf.Tensor] | None = None
+    opponent_steps: int = 1
 
     def __post_init__(self):
         if (self.epochs is None) == (self.steps is None):
@@ -126,7 +130,7 @@ class LocalTraining:
                 "Give the length of local training as either epochs or steps; found "
                 f"epochs={self.epochs}, steps={self.steps}."
             )
-        for name in ("batch_size", "epochs", "steps", "clip_norm"):
+        for name in ("batch_size", "epochs", "steps", "clip_norm", "opponent_steps"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ValueError(f"{name} must be positive, found {value}.")
@@ -201,6 +205,10 @@ def sgd_steps(
 ) -> tuple[Variables, collections.OrderedDict]:
     """Runs the steps of one client's local training.
 
+    An opponent's variables (`Model.opponent_loss`) make a step of their own on each batch, before
+    all others make theirs; each side has its own optimizer state, and gradients are clipped by the
+    norm of the side.
+
     A loop over gathered batches rather than a `tf.data` pipeline: it needs no
     Python and no iterator, and every runtime runs it best.
 
@@ -212,13 +220,12 @@ def sgd_steps(
       client: The client.
       seed: int32 [2].
       round_num: int32 [], for the learning rate's schedule.
-      penalty: Added to the loss of every step; not part of the metrics.
+      penalty: Added to the loss of every step, the opponent's too; not part of the metrics.
 
     Returns:
       The variables after training, and metrics: `Mean`s over the examples of all
-      steps, measured at the variables before each step.
+      steps, measured at the variables before each step (and after the opponent's).
     """
-    optimizer, plain = training.optimizer, _is_plain_sgd(training)
     start = variables
     fold_in = tf.random.experimental.stateless_fold_in
     order_seed, step_seed = fold_in(seed, 0), fold_in(seed, 1)
@@ -240,52 +247,55 @@ def sgd_steps(
             batch["x"] = training.augment(batch["x"], fold_in(seed, 1))
         return batch | {EXAMPLE_WEIGHT: tf.gather(weights, step)}
 
-    def step_fn(step, variables: Variables, optimizer_state, totals):
+    def penalised(loss: tf.Tensor, variables: Variables) -> tf.Tensor:
+        return loss if penalty is None else loss + penalty(variables, start)
+
+    rate = training.learning_rate
+    prepare = functools.partial(
+        Descent,
+        training.optimizer,
+        variables=variables,
+        learning_rate=None if rate is None else tf.cast(rate(round_num), tf.float32),
+        weight_decay=training.weight_decay,
+        clip_norm=training.clip_norm,
+    )
+    of_opponent = [spec.opponent for spec in trainable_of(model.split(model.specs))]
+    descent = prepare([not is_opponents for is_opponents in of_opponent])
+    opponent = prepare(of_opponent) if any(of_opponent) else None
+
+    def step_fn(step, variables: Variables, states, totals):
         seed = fold_in(step_seed, step)
         batch = take_batch(step, seed)
-        trainable = trainable_of(variables)
-        with tf.GradientTape() as tape:
-            tape.watch(trainable)
-            result = model.loss(variables, batch, client, fold_in(seed, 0), True)
-            loss = result.loss
-            if penalty is not None:
-                loss += penalty(variables, start)
-        # The step itself instead of the gradient, where that is all the optimizer makes of it: one
-        # pass less over all variables, which for small batches is a tenth of the time.
-        scale = -tf.convert_to_tensor(hparams[LEARNING_RATE_KEY]) if plain else None
-        gradients = tape.gradient(
-            loss,
-            trainable,
-            output_gradients=scale,
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        gradients = [tf.convert_to_tensor(g) for g in gradients]
-        if training.weight_decay:
-            gradients = [
-                g + training.weight_decay * w for g, w in zip(gradients, trainable, strict=True)
-            ]
-        if training.clip_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(gradients, training.clip_norm)
-        if plain:
-            trainable = [w + change for w, change in zip(trainable, gradients, strict=True)]
-        else:
-            optimizer_state, trainable = optimizer.next(optimizer_state, trainable, gradients)
+        # With the same seed both losses see the same representation.
+        context = (batch, client, fold_in(seed, 0), True)
+
+        def opponent_loss(variables: Variables):
+            assert model.opponent_loss is not None
+            return penalised(model.opponent_loss(variables, *context), variables), None
+
+        def loss(variables: Variables):
+            result = model.loss(variables, *context)
+            return penalised(result.loss, variables), result
+
+        state, opponent_state = states
+        if opponent is not None:
+            trainable, opponent_state, _ = opponent.step(opponent_loss, variables, opponent_state)
+            variables = with_trainable(variables, trainable)
+        before = trainable_of(variables), state
+        trainable, state, result = descent.step(loss, variables, state)
+        if opponent is not None and training.opponent_steps > 1:
+            turn = tf.equal((step + 1) % training.opponent_steps, 0)
+            trainable, state = tf.nest.map_structure(
+                lambda new, old: tf.where(turn, new, old), (trainable, state), before
+            )
         values = [metric(batch, result.outputs) for metric in model.metrics.values()]
         totals += batch[EXAMPLE_WEIGHT] * tf.stack(values)  # [metrics, b]
-        return step + 1, with_trainable(result.variables, trainable), optimizer_state, totals
+        variables = with_trainable(result.variables, trainable)
+        return step + 1, variables, (state, opponent_state), totals
 
-    specs = [tf.TensorSpec(v.shape, v.dtype) for v in trainable_of(variables)]
-    optimizer_state = optimizer.initialize(specs)
-    hparams = optimizer.get_hparams(optimizer_state)
-    if training.learning_rate is not None:
-        hparams[LEARNING_RATE_KEY] = tf.cast(training.learning_rate(round_num), tf.float32)
-        optimizer_state = optimizer.set_hparams(optimizer_state, hparams)
-    # Hyperparameters are Python numbers in a fresh state; a loop carries tensors. The fewer of
-    # them, and of operations in a step, the better: for small batches they are a third of the
-    # time.
-    optimizer_state = () if plain else tf.nest.map_structure(tf.convert_to_tensor, optimizer_state)
     totals = tf.zeros([len(model.metrics), training.batch_size])
-    carried = (tf.zeros([], tf.int32), variables, optimizer_state, totals)
+    states = (descent.initial_state, () if opponent is None else opponent.initial_state)
+    carried = (tf.zeros([], tf.int32), variables, states, totals)
 
     def several(*carried):
         for _ in range(_UNROLLED):
@@ -299,28 +309,3 @@ def sgd_steps(
     metrics: dict[str, Any] = {name: Mean(sums[i], seen) for i, name in enumerate(model.metrics)}
     metrics["num_examples"] = client.num_examples
     return variables, collections.OrderedDict(metrics)
-
-
-def _is_plain_sgd(training: LocalTraining) -> bool:
-    """Whether a step is the learning rate times the gradient, and nothing else."""
-    optimizer = training.optimizer
-    return (
-        type(optimizer) is type(tff.learning.optimizers.build_sgdm(1.0))
-        and set(optimizer.get_hparams(optimizer.initialize([]))) == {LEARNING_RATE_KEY}
-        and not training.weight_decay
-        and training.clip_norm is None
-    )
-
-
-def trainable_of(variables: Variables) -> list[tf.Tensor]:
-    """All trainable tensors: the global ones, then the local ones."""
-    return [*variables.global_weights.trainable, *variables.local_weights.trainable]
-
-
-def with_trainable(variables: Variables, trainable: list[tf.Tensor]) -> Variables:
-    """`variables` with the values of `trainable_of` replaced."""
-    cut = len(variables.global_weights.trainable)
-    return Variables(
-        variables.global_weights._replace(trainable=list(trainable[:cut])),
-        variables.local_weights._replace(trainable=list(trainable[cut:])),
-    )

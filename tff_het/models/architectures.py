@@ -34,10 +34,12 @@ class Architecture:
       metrics: What is reported beside it; accuracy by default.
       kind: What the layers are.
       scaled: The symbol that the first layer gets, of that of the column `x`.
-      auxiliary: Names of layers beside the network proper (the head of a local loss): a client's
-        own wherever a method keeps anything at the client.
+      auxiliary: Names of layers beside the network proper (the head of a local loss, an adversary):
+        a client's own wherever a method keeps anything at the client.
       training_outputs: Outputs that the loss needs and predictions do not.
       initialization: One of `keras_model.INITIALIZATIONS`.
+      opponent: Names of those auxiliary layers that are trained against the rest.
+      opponent_loss: What they minimise, per example.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Architecture:
     auxiliary: tuple[str, ...] = ()
     training_outputs: tuple[str, ...] = ()
     initialization: str = "glorot"
+    opponent: tuple[str, ...] = ()
+    opponent_loss: PerExample | None = None
 
     @property
     def all_metrics(self) -> Mapping[str, PerExample]:
@@ -76,6 +80,8 @@ class Architecture:
             metrics=self.metrics,
             training_outputs=self.training_outputs,
             initialization=self.initialization,
+            opponent=self.opponent,
+            opponent_loss=self.opponent_loss,
         )
 
 
@@ -96,6 +102,22 @@ def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
         return x, layers.output(num_classes)(x)
 
     return network
+
+
+def mlp_fair(x: tf.Tensor, num_classes: int, layers: Layers):
+    """[32, 32, 32] and [32, 32]: local and global layers for Adult (Liang et al. 2019, Table 8).
+
+    7,298 parameters on 93 inputs with 2 classes. As in the authors' code, the representation (the
+    layer of that name) has no activation, and dropout follows the other hidden layers. There the
+    output is one logit; the difference of our two says the same.
+    """
+    x = tf.keras.layers.Flatten()(x)
+    for name in ("dense_1", "dense_2"):
+        x = Dropout(0.2)(layers.dense(32, name)(x))
+    x = layers.linear(32, "representation")(x)
+    for name in ("dense_3", "dense_4"):
+        x = Dropout(0.2)(layers.dense(32, name)(x))
+    return x, layers.output(num_classes)(x)
 
 
 def digits_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
@@ -174,6 +196,7 @@ NETWORKS: dict[str, Network] = {
     "mlp_two_layers": mlp([64, 64], dropout=0.5),
     "mlp_two_layers_128": mlp([128, 128], dropout=0.5),
     "mlp_lg": mlp([512, 256, 256, 128]),
+    "mlp_fair": mlp_fair,
     "digits_cnn": digits_cnn,
     "small_cnn": small_cnn,
     "lenet5": lenet5,

@@ -43,6 +43,8 @@ def from_keras(
     metrics: Mapping[str, PerExample] | None = None,
     training_outputs: Collection[str] = (),
     initialization: str = "glorot",
+    opponent: Collection[str] = (),
+    opponent_loss: PerExample | None = None,
 ) -> Model:
     """Makes a `Model` of a Keras model.
 
@@ -65,9 +67,11 @@ def from_keras(
       metrics: What is reported beside the loss; accuracy by default.
       training_outputs: Names of outputs that the loss needs and `predict` leaves out.
       initialization: One of `INITIALIZATIONS`, for weights to which nothing else is given.
+      opponent: Names of the layers that are trained against the rest, see `Model.opponent_loss`.
+      opponent_loss: What they minimise, per example.
 
     Raises:
-      ValueError: If `local` names what does not exist or matches nothing, if the
+      ValueError: If `local` or `opponent` names what does not exist or matches nothing, if the
         model holds Keras's own random layers, or has integer variables.
     """
     keras_model = build_with_slots(build)
@@ -88,6 +92,8 @@ def from_keras(
         loss=loss,
         metrics=metrics,
         initialization=initialization,
+        opponent=_of_layers(keras_model, opponent),
+        opponent_loss=opponent_loss,
     )
     asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
 
@@ -118,6 +124,8 @@ def functional(
     loss: PerExample,
     metrics: Mapping[str, PerExample] | None,
     initialization: str = "glorot",
+    opponent: Collection[int] = (),
+    opponent_loss: PerExample | None = None,
 ) -> Model:
     """Makes a `Model` of a function that reads `SlotVariable`s.
 
@@ -130,11 +138,18 @@ def functional(
       loss: What is minimised, per example.
       metrics: What is reported beside the loss; accuracy by default.
       initialization: As in `from_keras`.
+      opponent: The `id`s of the opponent's variables.
+      opponent_loss: What these minimise, per example.
 
     Raises:
-      ValueError: If a variable is of integers, or was made elsewhere, or there is no such
-        initialization.
+      ValueError: If a variable is of integers, or was made elsewhere, if there is no such
+        initialization, or if an opponent lacks its loss or its variables.
     """
+    if bool(opponent) != (opponent_loss is not None):
+        raise ValueError(
+            "An opponent has variables and a loss of its own; found "
+            f"{len(opponent)} variables and {'a' if opponent_loss else 'no'} loss."
+        )
     if initialization not in INITIALIZATIONS:
         raise ValueError(
             f"initialization must be one of {', '.join(INITIALIZATIONS)}; found {initialization!r}."
@@ -157,6 +172,7 @@ def functional(
             dtype=v.dtype,
             trainable=id(v) in trainable,
             local=id(v) in local,
+            opponent=id(v) in opponent,
         )
         for v in variables
     )
@@ -182,11 +198,12 @@ def functional(
 
     def loss_fn(values, batch, client, seed, training) -> LossOutput:
         outputs, regularisation, updated = forward(values, batch, client, seed, training)
-        weight = batch[EXAMPLE_WEIGHT]
-        mean = tf.math.divide_no_nan(
-            tf.reduce_sum(weight * loss(batch, outputs)), tf.reduce_sum(weight)
-        )
-        return LossOutput(mean + regularisation, outputs, updated)
+        return LossOutput(_mean(batch, loss(batch, outputs)) + regularisation, outputs, updated)
+
+    def opponent_loss_fn(values, batch, client, seed, training) -> tf.Tensor:
+        assert opponent_loss is not None
+        outputs, _, _ = forward(values, batch, client, seed, training)
+        return _mean(batch, opponent_loss(batch, outputs))
 
     model = Model(
         specs=specs,
@@ -198,8 +215,15 @@ def functional(
             "loss": loss,
             **({"accuracy": objectives.accuracy} if metrics is None else metrics),
         },
+        opponent_loss=None if opponent_loss is None else opponent_loss_fn,
     )
     return model
+
+
+def _mean(batch: Batch, values: tf.Tensor) -> tf.Tensor:
+    """The mean of [b] over the batch's examples, without those of weight 0."""
+    weight = batch[EXAMPLE_WEIGHT]
+    return tf.math.divide_no_nan(tf.reduce_sum(weight * values), tf.reduce_sum(weight))
 
 
 def _path(variable: tf.Variable) -> str:
@@ -216,14 +240,19 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
         return chosen
     if isinstance(local, str):
         raise ValueError(f"`local` is a list of layer names: write [{local!r}].")
+    return _of_layers(keras_model, local)
+
+
+def _of_layers(keras_model: tf.keras.Model, names: Collection[str]) -> set[int]:
+    """Returns the `id`s of the variables of these layers."""
     with_weights = {layer.name: layer for layer in keras_model.layers if layer.weights}
-    unknown = [name for name in local if name not in with_weights]
+    unknown = [name for name in names if name not in with_weights]
     if unknown:
         raise ValueError(
             f"No layer with variables is called {', '.join(map(repr, unknown))}; the model has: "
             f"{', '.join(with_weights)}. (Layers of inner models: give a predicate on paths.)"
         )
-    return {id(v) for name in local for v in with_weights[name].weights}
+    return {id(v) for name in names for v in with_weights[name].weights}
 
 
 def restore_classes(every_layer: Iterable[tf.keras.layers.Layer]) -> None:

@@ -16,6 +16,10 @@ class Layers:
         """A hidden layer, [b, features] -> [b, units]."""
         return tf.keras.layers.Dense(units, activation="relu", name=name)
 
+    def linear(self, units: int, name: str) -> tf.keras.layers.Layer:
+        """A hidden layer without activation, whatever the kind, [b, features] -> [b, units]."""
+        return tf.keras.layers.Dense(units, name=name)
+
     def conv(
         self, filters: int, size: int, name: str, padding: str = "same"
     ) -> tf.keras.layers.Layer:

@@ -69,13 +69,17 @@ class LossOutput(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class VariableSpec:
-    """One variable: its path (`layer/kernel`), what it holds and whose it is."""
+    """One variable: its path (`layer/kernel`), what it holds and whose it is.
+
+    `opponent` says that it is trained on `Model.opponent_loss`, and not on the model's own.
+    """
 
     path: str
     shape: tuple[int, ...]
     dtype: tf.DType
     trainable: bool
     local: bool
+    opponent: bool = False
 
     @property
     def size(self) -> int:
@@ -98,6 +102,9 @@ class Model:
       metrics: By name, what is averaged over examples while training.
       client_is_input: Whether predictions depend on `client`, so that even without local
         variables no two clients have the same model.
+      opponent_loss: As `loss`, but float32 [] alone: what the variables of the opponent minimise,
+        by a step of their own on each batch, before the step in which all others minimise `loss`
+        against them. None: there is no opponent.
     """
 
     specs: tuple[VariableSpec, ...]
@@ -107,6 +114,7 @@ class Model:
     loss: Callable[[Variables, Batch, ClientContext, Any, bool], LossOutput]
     metrics: Mapping[str, PerExample]
     client_is_input: bool = False
+    opponent_loss: Callable[[Variables, Batch, ClientContext, Any, bool], tf.Tensor] | None = None
 
     def split(self, values: Sequence[Any]) -> Variables:
         """Sorts one value for each variable, in the model's order, into `Variables`."""
@@ -159,11 +167,19 @@ class Model:
             result = self.loss(self.split(fixed.join(values)), *rest)
             return result._replace(variables=fixed.split(self.join(result.variables)))
 
+        def opponent_loss(values: Variables, *rest: Any) -> tf.Tensor:
+            assert self.opponent_loss is not None
+            return self.opponent_loss(self.split(fixed.join(values)), *rest)
+
         def initial_variables(seed: int) -> Variables:
             return fixed.split(self.join(self.initial_variables(seed)))
 
         return dataclasses.replace(
-            fixed, predict=predict, loss=loss, initial_variables=initial_variables
+            fixed,
+            predict=predict,
+            loss=loss,
+            opponent_loss=None if self.opponent_loss is None else opponent_loss,
+            initial_variables=initial_variables,
         )
 
     @property

@@ -103,7 +103,16 @@ def to_reconstruction_model(model: Model, seed: int) -> tff.learning.models.Reco
     Args:
       model: A model whose examples have the columns `x` and `y`.
       seed: The initial values follow from it.
+
+    Raises:
+      ValueError: If the model has an opponent: TFF's algorithms would train all variables on
+        one loss.
     """
+    if model.opponent_loss is not None:
+        raise ValueError(
+            "A reconstruction model has no place for an opponent with a loss of its own, as this "
+            "model has: make it of a model without one."
+        )
     return _FunctionalReconstructionModel(model, seed)
 
 
