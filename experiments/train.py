@@ -7,8 +7,8 @@ Without flags: HDAFL and FedAvg on handwritten digits, five clients with two dig
   python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags
 
 Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
-summary.json, figures, tensorboard, checkpoints); the comparison stands beside them. A run
-that was stopped or killed goes on where it was when the same command is given again.
+summary.json, weights.npz, figures, tensorboard, checkpoints); the comparison stands beside
+them. A run that was stopped or killed goes on where it was when the same command is given again.
 """
 
 import contextlib
@@ -107,9 +107,10 @@ def train_method(
         )
     with contextlib.closing(result.client_states):
         if result.is_complete:
-            starts.write(folder, starts.after(process, result.state))
             found = summary.of_run(name, made, process, result, course, folder / "metrics.csv")
             records.write_json(folder / "summary.json", found)
+            # The last file: who starts from this run needs the summary as well.
+            starts.write(folder, starts.after(process, result.state))
     if result.stopped_by is not None:
         print(
             f"Stopped by {result.stopped_by.name} after round {result.rounds} of {total}: the same "

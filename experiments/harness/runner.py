@@ -192,7 +192,14 @@ def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
         if data_set.data_dir is not None:
             values["data_dir"] = data_set.data_dir
         if task.start is not None:
-            values["start_from"] = str(store.read(task.start).files)
+            start = store.read(task.start)
+            # Its weights may be left from before it failed.
+            if start.status is not Status.OK:
+                raise ValueError(
+                    f"The run in {start.folder}, which this one starts from, is not there: "
+                    f"{start.status.value.replace('_', ' ')}."
+                )
+            values["start_from"] = str(start.files)
         train.run(values, folder)
         summary = json.loads((folder / "summary.json").read_text())
         metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}

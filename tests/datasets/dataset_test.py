@@ -142,3 +142,30 @@ def test_questions_are_of_words_in_the_vocabulary():
         make_dataset(vocabulary=("<padding>",))
     # Without a vocabulary a column may have this name and be what it likes.
     with_questions(QUESTIONS, dtype=np.float32, vocabulary=())
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_statistics_of_each_feature_or_channel(monkeypatch, rows):
+    """Over the training examples alone, also where they are taken in parts."""
+    monkeypatch.setattr("tff_het.datasets.dataset._STATISTICS_ROWS", rows)
+    rng = np.random.default_rng(0)
+    labels = {"train": np.zeros(7, np.int32), "test": np.zeros(2, np.int32)}
+    images = {n: rng.integers(0, 256, (len(y), 4, 5, 3), np.uint8) for n, y in labels.items()}
+    made = make_dataset(**{n: {"x": images[n], "y": y} for n, y in labels.items()})
+    mean, deviation = made.statistics()
+    np.testing.assert_allclose(mean, images["train"].mean(axis=(0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(deviation, images["train"].std(axis=(0, 1, 2)), rtol=1e-12)
+
+
+def test_statistics_of_what_never_varies():
+    """A deviation of 1, also of a number that is no sum of a few powers of 2."""
+    x = np.tile(np.array([[0.1, 0, 7, 0]], np.float32), (1437, 1))
+    x[:, 3] = np.arange(1437)
+    made = make_dataset(
+        train={"x": x, "y": np.zeros(1437, np.int32)},
+        test={"x": x[:2], "y": np.zeros(2, np.int32)},
+    )
+    mean, deviation = made.statistics()
+    np.testing.assert_allclose(mean[:3], [0.1, 0, 7], rtol=1e-6)
+    np.testing.assert_array_equal(deviation[:3], np.ones(3))
+    np.testing.assert_allclose(deviation[3], x[:, 3].std(dtype=np.float64))

@@ -121,7 +121,7 @@ def programs(tmp_path_factory) -> Iterator[Programs]:
 
 def results(folder: pathlib.Path, methods: Sequence[str]) -> dict[str, bytes]:
     """What has to be the same, byte for byte, whenever the seed is."""
-    names = ("metrics.csv", "clients.csv", "summary.json")
+    names = ("metrics.csv", "clients.csv", "summary.json", "weights.npz")
     return {f"{m}/{name}": (folder / m / name).read_bytes() for m in methods for name in names}
 
 

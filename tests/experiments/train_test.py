@@ -108,9 +108,9 @@ def test_files_of_a_run(folder):
     figures = ("figures/accuracy_over_rounds.png", "figures/accuracy_by_client.png")
     expected = {"comparison.csv", "comparison.md", "partition.npz", "figures/partition.png"}
     expected |= set(figures)
-    files = ("flags.txt", "metrics.csv", "clients.csv", "summary.json", "times.csv", *figures)
+    files = ("flags.txt", "metrics.csv", "clients.csv", "summary.json", "times.csv", "weights.npz")
     for method in METHODS:
-        expected |= {f"{method}/{name}" for name in files}
+        expected |= {f"{method}/{name}" for name in (*files, *figures)}
         expected |= {f"{method}/tensorboard", f"{method}/checkpoints/run.sqlite"}
     assert found == expected
 

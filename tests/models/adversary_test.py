@@ -280,13 +280,13 @@ def test_fixed_global_variables_with_an_adversary():
     examples = make_examples(9)
     training = LocalTraining(optimizers.build_sgdm(0.1), batch_size=4, epochs=1)
     for local in (("encoder",), lambda path: path.startswith("encoder")):
-        model = attached().model(local=local).with_fixed_global()
+        model = attached().model(local=local).training_only(local=True)
         start = model.initial_variables(1)
         after, _ = run(model, training, start, examples)
         for spec, old, new in zip(model.specs, model.join(start), model.join(after), strict=True):
             assert np.array_equal(old, new) != spec.path.startswith(("encoder", "adversary"))
     everything_global = attached().model()
-    fixed = everything_global.with_fixed_global()
+    fixed = everything_global.training_only(local=True)
     start = fixed.initial_variables(1)
     after, _ = run(fixed, training, start, examples)
     tf.nest.map_structure(np.testing.assert_array_equal, after, start)

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from tff_het import datasets
 from tff_het.models import architectures
 from tff_het.models.model import ClientContext
 
@@ -106,6 +108,33 @@ def test_packet_lengths_are_in_full_packets_and_longer_ones_are_cut():
         outputs = model.predict(variables, {"x": x}, context, np.zeros(2, np.int32), False)
         logits.append(outputs["logits"])
     np.testing.assert_allclose(logits[0], logits[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((6, 6, 2), np.uint8), ((4,), np.int16), ((4,), np.float32)]
+)
+def test_standardised_inputs_have_mean_0_and_variance_1(shape, dtype):
+    """A network whose hidden layer is what its first layer gets."""
+
+    def network(x, num_classes, layers):
+        return x, layers.output(num_classes)(tf.keras.layers.Flatten()(x))
+
+    x = np.random.default_rng(0).integers(0, 200, (50, *shape)).astype(dtype)
+    x[..., 0] = 7  # Never varies.
+    data = {"x": x, "y": np.zeros(50, np.int32)}
+    dataset = datasets.Dataset("toy", data, data, ("a", "b"), "made by hand")
+    statistics = dataset.statistics()
+    made = architectures.make("shown", spec(*shape, dtype=dtype), 2, network, statistics=statistics)
+    model = made.model()
+    variables, context = model.initial_variables(0), ClientContext(0, 50, 0)
+    outputs = model.predict(variables, {"x": x}, context, np.zeros(2, np.int32), False)
+    seen = outputs["hidden"].numpy().reshape(-1, shape[-1])
+    np.testing.assert_allclose(seen.mean(axis=0), np.zeros(shape[-1]), atol=1e-5)
+    np.testing.assert_allclose(seen[:, 1:].std(axis=0), np.ones(shape[-1] - 1), rtol=1e-5)
+    np.testing.assert_allclose(seen[:, 0], np.zeros(len(seen)), atol=1e-5)
+    columns = x.reshape(-1, shape[-1])[:, 1:].astype(np.float64)
+    wanted = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    np.testing.assert_allclose(seen[:, 1:], wanted, atol=1e-5)
 
 
 def test_layers_from_input_to_output():

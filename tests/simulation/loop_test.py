@@ -15,7 +15,7 @@ from tff_het.evaluation import communication
 from tff_het.evaluation.local_test import global_test, local_test
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
-from tff_het.simulation.loop import DivergedError, Settings
+from tff_het.simulation.loop import DivergedError, Goal, Settings
 
 pytestmark = pytest.mark.usefixtures("each_runtime")
 
@@ -447,6 +447,132 @@ def test_population_may_grow(train, make_population, population, tmp_path):
     assert list(result.evaluation.local["test"].rounds) == [2, 0, 4, 0, 2]
     kept = [r.client_states._states[0].model.trainable for r in (first, result)]
     tf.nest.map_structure(np.testing.assert_array_equal, *kept)  # By index.
+
+
+# --- Until a goal -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def validated(make_population) -> Population:
+    """Clients with validation examples."""
+    return make_population(NUM_CLIENTS, validation=7)
+
+
+@pytest.fixture(scope="module")
+def without_goal(each_runtime, tmp_path_factory, make_process, validated):
+    """The folder of 8 rounds that no goal ended."""
+    folder = tmp_path_factory.mktemp("without goal")
+    settings = Settings(rounds=8, seed=SEED, eval_every=2)
+    loop.train(
+        make_process("hdafl"), validated, UNIFORM, settings, folder=folder, config=CONFIG
+    ).client_states.close()
+    return folder
+
+
+def goal_and_end(folder, split: str) -> tuple[Goal, int]:
+    """A goal that is the accuracy after round 4, and when it is first seen to be reached."""
+    accuracy = {
+        int(row["round"]): float(row[f"local_{split}_accuracy_mean"])
+        for row in rows(folder)
+        if row[f"local_{split}_accuracy_mean"]
+    }
+    assert list(accuracy) == [2, 4, 6, 8] and accuracy[4] > 0
+    return Goal(accuracy[4], split), min(r for r in accuracy if accuracy[r] >= accuracy[4])
+
+
+def prefix(folder, last_round: int) -> dict[str, bytes]:
+    """The tables of a run up to a round."""
+    found = {}
+    for name, content in tables(folder).items():
+        head, *lines = content.splitlines(keepends=True)
+        found[name] = b"".join([head, *(x for x in lines if int(x.split(b",")[0]) <= last_round)])
+    return found
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_goal_ends_training_when_an_evaluation_reaches_it(
+    train, validated, without_goal, tmp_path, split
+):
+    goal, end = goal_and_end(without_goal, split)
+    result = train(tmp_path, clients=validated, goal=goal)
+    assert (result.rounds, result.goal_reached, result.is_complete) == (end, True, True)
+    assert result.evaluation.local[split].accuracy.mean() >= goal.accuracy
+    assert tables(tmp_path) == prefix(without_goal, end)
+    assert saved_rounds(tmp_path)[-1] == end
+
+
+def test_goal_out_of_reach_leaves_all_rounds(train, validated, without_goal, tmp_path):
+    best = max(float(row["local_validation_accuracy_mean"] or 0) for row in rows(without_goal))
+    assert best < 1.0
+    result = train(tmp_path, clients=validated, goal=Goal(1.0))
+    assert (result.rounds, result.goal_reached, result.is_complete) == (8, False, True)
+    assert tables(tmp_path) == tables(without_goal)
+
+
+def test_run_that_reached_its_goal_is_not_trained_again(train, validated, without_goal, tmp_path):
+    goal, _ = goal_and_end(without_goal, "validation")
+    first = train(tmp_path, clients=validated, goal=goal)
+    before = tables(tmp_path)
+    again = train(tmp_path, clients=validated, goal=goal, schedule=None)  # Would fail if called.
+    assert again.rows == [] and again.stopped_by is None
+    assert (again.rounds, again.goal_reached) == (first.rounds, True)
+    for split in ("test", "validation"):
+        np.testing.assert_array_equal(
+            again.evaluation.local[split].accuracy, first.evaluation.local[split].accuracy
+        )
+    tf.nest.map_structure(np.testing.assert_array_equal, again.state, first.state)
+    assert tables(tmp_path) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"states_in_memory": False, "checkpoint_every": 3}])
+def test_interrupted_before_its_goal_it_ends_there_all_the_same(
+    train, validated, without_goal, tmp_path, options
+):
+    """In its first round, and in that which reaches the goal."""
+    goal, end = goal_and_end(without_goal, "validation")
+    whole = train(tmp_path / "whole", clients=validated, goal=goal)
+    for rounds in (1, end):
+        with pytest.raises(BrokenError):
+            train(
+                tmp_path / "broken",
+                clients=validated,
+                goal=goal,
+                on_round=fail_after(rounds),
+                **options,
+            )
+    # The last of these has kept its round.
+    result = train(tmp_path / "broken", clients=validated, goal=goal, schedule=None, **options)
+    assert (result.rounds, result.goal_reached) == (end, True)
+    assert tables(tmp_path / "broken") == tables(tmp_path / "whole")
+    tf.nest.map_structure(np.testing.assert_array_equal, result.state, whole.state)
+
+
+def test_evaluation_out_of_turn_does_not_end_a_longer_run(train, validated, tmp_path):
+    """Any accuracy reaches this goal; the first run ends before the goal is looked for."""
+    goal = Goal(1e-6)
+    first = train(tmp_path / "extended", clients=validated, goal=goal, rounds=1)
+    assert (first.rounds, first.goal_reached, first.is_complete) == (1, False, True)
+    assert first.evaluation.local["validation"].accuracy.mean() >= goal.accuracy
+    longer = train(tmp_path / "extended", clients=validated, goal=goal)
+    at_once = train(tmp_path / "at once", clients=validated, goal=goal)
+    assert (longer.rounds, longer.goal_reached) == (at_once.rounds, at_once.goal_reached)
+    assert at_once.rounds == 2
+    assert tables(tmp_path / "extended") == tables(tmp_path / "at once")
+
+
+def test_goal_needs_examples_to_be_judged_on(train, tmp_path):
+    with pytest.raises(ValueError, match="judged on validation examples, of which no client has"):
+        train(tmp_path / "run", goal=Goal(0.5))
+    assert not (tmp_path / "run").exists()
+    assert train(goal=Goal(1e-6, "test")).rounds == 2
+
+
+@pytest.mark.parametrize("accuracy", [0.0, -0.1, 1.01, math.nan])
+def test_goals_are_accuracies(accuracy):
+    with pytest.raises(ValueError, match=rf"an accuracy in \(0, 1\], found {accuracy}"):
+        Goal(accuracy)
+    with pytest.raises(ValueError, match="validation or test, found 'train'"):
+        Goal(0.5, "train")
 
 
 # --- Divergence and settings --------------------------------------------------------------

@@ -41,7 +41,7 @@ def build_lg_fedavg(
     seed: int,
     local: Sequence[str] | None = None,
     local_loss: str | None = None,
-    local_loss_weight: float = 1.0,
+    local_loss_weight: float | None = None,
     norm_weights: bool = False,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -54,18 +54,22 @@ def build_lg_fedavg(
       seed: The initial weights follow from it.
       local: Names of the local layers; by default all but the last two, and at least the first.
       local_loss: One of `auxiliary.LOCAL_LOSSES`, on the representation; none by default.
-      local_loss_weight: What it counts beside the loss of the predictions, positive.
+      local_loss_weight: What it counts beside the loss of the predictions, positive; by default 1.
       norm_weights: Whether a client's update counts by its norm too.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If a layer does not exist, or the local loss does not fit the network.
+      ValueError: If a layer does not exist, the local loss does not fit the network, or there is a
+        weight without it.
     """
     if local is None:
         local = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
     if local_loss is not None:
-        architecture = auxiliary.attach(architecture, local_loss, tuple(local), local_loss_weight)
+        weight = 1.0 if local_loss_weight is None else local_loss_weight
+        architecture = auxiliary.attach(architecture, local_loss, tuple(local), weight)
+    elif local_loss_weight is not None:
+        raise ValueError("local_loss_weight is what a local_loss counts: give that too.")
     model = architecture.model(local=local)
     work = local_sgd(model, training)
     return compose(

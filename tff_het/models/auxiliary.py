@@ -49,18 +49,18 @@ def attach(
 
     Raises:
       ValueError: If there is no such loss, the weight is not positive, the local layers are not
-        the network's first or none but the output would be global, or images are not square.
+        the network's first, or are none or all of them, or images are not square.
     """
     if name not in LOCAL_LOSSES:
         raise ValueError(f"local_loss must be one of {', '.join(LOCAL_LOSSES)}; found {name!r}.")
     if not 0 < weight < math.inf:
         raise ValueError(f"The weight of a local loss is positive, found {weight}.")
     first = architecture.layers[: len(local)]
-    if set(first) != set(local) or not set(local) < set(architecture.layers):
+    if not local or set(first) != set(local) or first == architecture.layers:
         raise ValueError(
             "A local loss is one on the representation that the first layers give, so these have "
             f"to be local: some of {', '.join(architecture.layers)}, from the first on; found "
-            f"{', '.join(local)}."
+            f"{', '.join(local) or 'none'}."
         )
     form = LOCAL_LOSSES[name]
 

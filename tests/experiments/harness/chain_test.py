@@ -1,0 +1,209 @@
+"""Runs that start from other runs: their order, what they are, and what the page says of them."""
+
+import numpy as np
+import pytest
+
+from experiments.harness import identity, runner, store
+from experiments.harness.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
+from experiments.harness.measures import difference, metric
+from experiments.harness.store import Status
+from tff_het.simulation import runtime
+from tff_het.simulation import start as starts
+
+COMMON = {
+    "dataset": "digits",
+    "partition": "iid",
+    "num_clients": "2",
+    "model": "mlp",
+    "local_steps": "2",
+    "rounds": "1",
+}
+FIRST = Training({**COMMON, "method": "fed_avg"})
+SECOND = Training({**COMMON, "method": "lg_fedavg"}, start=FIRST)
+THIRD = Training({**COMMON, "method": "hdafl"}, start=SECOND)
+BY_TEST = Training({**COMMON, "method": "fed_avg", "goal_accuracy": "1", "goal_selection": "test"})
+AFTER_TEST = Training({**COMMON, "method": "lg_fedavg"}, start=BY_TEST)
+
+
+def experiment(**works: Training) -> Experiment:
+    """A table with one row for each of these, and one of a difference of the first two."""
+    names = list(works)
+    form = Form(digits=3)
+    positions = [
+        Position(name, "x", metric(name, "local_test_accuracy_mean"), form) for name in names
+    ]
+    if len(names) > 1:
+        accuracy = [metric(name, "local_test_accuracy_mean") for name in names[:2]]
+        positions.append(Position("difference", "x", difference(*accuracy), form))
+    cells = tuple(Cell(name, work, seconds=2.0) for name, work in works.items())
+    return Experiment(
+        paper="hdafl",
+        name="chained",
+        title="Chained",
+        settings="None.",
+        scales={"smoke": Scale(cells, 1, "Few.")},
+        grids=(Grid("Values", tuple(positions)),),
+    )
+
+
+def plan(folder, seeds=(0, 1), **works: Training) -> list[runner.Task]:
+    return runner.plan(experiment(**works), "smoke", seeds, folder)
+
+
+def make_all(folder, **works: Training) -> list[store.Run]:
+    """Makes and keeps the runs of seed 0."""
+    store.write_seeds(folder / "hdafl" / "chained" / "smoke", [0])
+    tasks = plan(folder, [0], **works)
+    with runtime.use("in_process"):
+        return [runner.make(task, data_dir=None) for task in tasks]
+
+
+def pretend(harness, **works: Training) -> Experiment:
+    """Results as if these had been run with seed 0, and the experiment they are of."""
+    store.write_seeds(harness.folder / "hdafl" / "chained" / "smoke", [0])
+    for place, task in enumerate(plan(harness.folder, [0], **works)):
+        store.write(
+            task.folder,
+            Status.OK,
+            "key",
+            metrics={"local_test_accuracy_mean": place / 8},
+            seconds=1.0,
+            data={},
+            versions={},
+            runtime="in_process",
+            hardware="none",
+        )
+    return experiment(**works)
+
+
+# --- Order ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "works",
+    [
+        {"a": THIRD},
+        {"a": THIRD, "b": SECOND, "c": FIRST},
+        {"a": FIRST, "b": SECOND, "c": THIRD},
+        {"a": SECOND, "b": THIRD, "c": AFTER_TEST},
+    ],
+    ids=lambda works: "-".join(work.flags["method"] for work in works.values()),
+)
+def test_what_others_start_from_comes_before_them_and_once(tmp_path, works):
+    tasks = plan(tmp_path, **works)
+    folders = [task.folder for task in tasks]
+    wanted = {
+        runner.folder_of(tmp_path, "hdafl", one, seed)
+        for work in works.values()
+        for one in work.chain
+        for seed in (0, 1)
+    }
+    assert len(folders) == len(set(folders)) and set(folders) == wanted
+    by_folder = {task.folder: task for task in tasks}
+    for task in tasks:
+        start = task.cell.work.start
+        if start is None:
+            assert task.start is None
+        else:
+            assert task.start == runner.folder_of(tmp_path, "hdafl", start, task.seed)
+            assert by_folder[task.start].cell.work == start
+            assert folders.index(task.start) < folders.index(task.folder)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_shards_keep_chains_together(tmp_path, count):
+    tasks = plan(tmp_path, range(3), a=THIRD, b=AFTER_TEST, c=SECOND, d=FIRST)
+    assert len(tasks) == 5 * 3
+    parts = [runner.shard(tasks, index, count) for index in range(1, count + 1)]
+    assert sorted(t.folder for part in parts for t in part) == sorted(t.folder for t in tasks)
+    for part in parts:
+        seen = set()
+        for task in part:
+            assert task.start is None or task.start in seen
+            seen.add(task.folder)
+    chains = [{t.folder for t in part if t.start is None} for part in parts]
+    sizes = [len(part) for part in chains]
+    assert sum(sizes) == 2 * 3 and max(sizes) - min(sizes) <= 1
+
+
+# --- Identity ---------------------------------------------------------------------------------
+
+
+def test_start_is_part_of_what_a_run_is():
+    alone = Training(SECOND.flags)
+    other = Training(SECOND.flags, start=Training({**FIRST.flags, "rounds": "2"}))
+    longer = Training(SECOND.flags, start=Training(FIRST.flags, start=FIRST))
+    works = (alone, SECOND, other, longer)
+    assert len({identity.name(work) for work in works}) == len(works)
+    assert len({identity.key(work, ["data"]) for work in works}) == len(works)
+    again = Training(dict(SECOND.flags), start=Training(dict(FIRST.flags)))
+    assert identity.name(again) == identity.name(SECOND)
+    assert identity.key(again, ["data"]) == identity.key(SECOND, ["data"])
+
+
+def test_the_harness_gives_the_start_itself():
+    with pytest.raises(ValueError, match="itself gives the flags start_from"):
+        Training({**COMMON, "method": "lg_fedavg", "start_from": "somewhere"})
+
+
+# --- Runs -------------------------------------------------------------------------------------
+
+
+def test_a_chain_is_made(tmp_path):
+    """Each starts from the weights of the one before; none is made twice."""
+    first, second = make_all(tmp_path, a=SECOND, b=FIRST)
+    assert first.status is second.status is Status.OK, (first.error, second.error)
+    flags = (second.files / "flags.txt").read_text().splitlines()
+    assert f"--start_from={first.files}" in flags
+    begun, ended = (starts.read(run.files).values for run in (first, second))
+    np.testing.assert_array_equal(begun["dense_1/kernel"], ended["dense_1/kernel"])  # Local.
+    assert not np.array_equal(begun["output/kernel"], ended["output/kernel"])
+    written = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("weights.npz"))]
+    make_all(tmp_path, a=SECOND, b=FIRST)
+    assert written == [p.stat().st_mtime_ns for p in sorted(tmp_path.rglob("weights.npz"))]
+    assert len(written) == 2
+
+
+def test_what_starts_from_a_failed_run_has_failed(tmp_path):
+    diverged = Training({**FIRST.flags, "client_learning_rate": "1e30"})
+    works = {"a": Training(SECOND.flags, start=diverged)}
+    first, second = make_all(tmp_path, **works)
+    assert first.status is second.status is Status.FAILED
+    assert first.error.startswith("DivergedError: ")
+    wanted = f"The run in {first.folder}, which this one starts from, is not there: failed."
+    assert second.error == f"ValueError: {wanted}"
+    # Also where it has left weights, from before it failed.
+    starts.write(first.files, starts.Start({"dense_1/kernel": np.zeros(1)}))
+    with runtime.use("in_process"):
+        again = runner.make(plan(tmp_path, [0], **works)[1], data_dir=None)
+    assert again.status is Status.FAILED and again.error == second.error
+
+
+# --- The page ---------------------------------------------------------------------------------
+
+
+def test_cells_chosen_by_test_data_are_marked(harness):
+    made = pretend(harness, plain=FIRST, chosen=AFTER_TEST, later=SECOND)
+    harness.report(made)
+    text = (harness.folder / "report" / "hdafl-chained-smoke.md").read_text()
+    lines = {line.split("|")[1].strip(): line for line in text.splitlines() if "|" in line}
+    for name, marked in (
+        ("plain", False),
+        ("chosen", True),
+        ("later", False),
+        ("difference", True),
+    ):
+        assert "(1 seed)" in lines[name]
+        assert ("chosen by test data" in lines[name]) == marked, name
+    assert harness.page(made).count("chosen by test data") == 2
+
+
+def test_page_says_how_a_chain_is_run(harness):
+    made = pretend(harness, second=SECOND, first=FIRST)
+    page = harness.page(made)
+    commands = [
+        " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
+        for work in (FIRST, SECOND)
+    ]
+    assert ", then ".join(commands) in page
+    assert page.count(", then ") == 1
