@@ -76,6 +76,17 @@ def assert_same(found, wanted) -> None:
         np.testing.assert_array_equal(found[path], wanted[path], err_msg=path)
 
 
+def test_rounds_go_on(make_process, population, train, begun):
+    """Two rounds and two more are four: the same clients, orders of examples and weights."""
+    schedule = cohorts.uniform(NUM_CLIENTS, 2, SEED)
+    whole = train(None, schedule, rounds=4, method="fed_avg")
+    rest = train(begun, schedule, rounds=2, method="fed_avg")
+    assert rest.rounds == 2 and int(rest.state.round) == int(whole.state.round) == 4
+    process = make_process("fed_avg")
+    assert_same(starts.after(process, rest.state).values, starts.after(process, whole.state).values)
+    assert [row["train_loss"] for row in rest.rows] == [row["train_loss"] for row in whole.rows[2:]]
+
+
 # --- From a model without a local part --------------------------------------------------------
 
 
@@ -237,13 +248,15 @@ def test_fingerprint_follows_all_values(begun):
     changed = {**begun.values, "output/bias": begun.values["output/bias"] + np.float32(1)}
     own = {"dense_1/bias": begun.values["dense_1/bias"]}
     turned = dict(reversed(begun.values.items()))
-    assert Start(turned).fingerprint() == begun.fingerprint()
+    rounds = begun.rounds
+    assert Start(turned, rounds=rounds).fingerprint() == begun.fingerprint()
     others = [
         begun,
-        Start(changed),
-        Start({**begun.values, "more": np.zeros(1)}),
-        Start(begun.values, {0: own}),
-        Start(begun.values, {1: own}),
+        Start(begun.values, rounds=rounds + 1),
+        Start(changed, rounds=rounds),
+        Start({**begun.values, "more": np.zeros(1)}, rounds=rounds),
+        Start(begun.values, {0: own}, rounds),
+        Start(begun.values, {1: own}, rounds),
     ]
     assert len({one.fingerprint() for one in others}) == len(others)
 
@@ -253,7 +266,7 @@ def test_file_gives_back_the_servers_values(begun, personal, tmp_path):
         starts.write(tmp_path, start)
         found = starts.read(tmp_path)
         assert_same(found.values, start.values)
-        assert found.clients == {}
+        assert found.clients == {} and found.rounds == start.rounds > 0
         assert [path.name for path in tmp_path.iterdir()] == ["weights.npz"]
     first = (tmp_path / "weights.npz").read_bytes()
     starts.write(tmp_path, personal)
