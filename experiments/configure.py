@@ -69,7 +69,6 @@ class Setup:
     schedule: cohorts.Schedule
     settings: loop.Settings
     start: starts.Start | None
-    validation_fraction: float
     new_test: bool
 
     @property
@@ -192,8 +191,7 @@ def setup() -> Setup:
             states_in_memory=run_flags.CLIENT_STORE.value == "memory",
             goal=_goal(),
         ),
-        start=_start(dataset, partition),
-        validation_fraction=data_flags.VALIDATION_FRACTION.value,
+        start=_start(dataset, population),
         new_test=run_flags.NEW_TEST.value,
     )
 
@@ -329,26 +327,19 @@ def _goal() -> loop.Goal | None:
     return loop.Goal(accuracy, split)
 
 
-def _start(dataset: datasets.Dataset, partition: partitions.Partition) -> starts.Start | None:
+def _start(dataset: datasets.Dataset, population: Population) -> starts.Start | None:
     if run_flags.START_FROM.value is None:
         return None
     folder = Path(run_flags.START_FROM.value)
     start = starts.read(folder)
-    if not data_flags.VALIDATION_FRACTION.value:
-        return start
     theirs = json.loads((folder / "summary.json").read_text())
-    ours = {
-        "seed": run_flags.SEED.value,
-        "partition": partition.name,
-        "num_clients": len(partition.client_ids),
-        "validation_fraction": data_flags.VALIDATION_FRACTION.value,
-    }
-    different = {name: theirs[name] for name in ours if theirs[name] != ours[name]}
-    if different and theirs["data_fingerprint"] == dataset.fingerprint():
+    ours = population.validation_fingerprint()
+    same_data = theirs["data_fingerprint"] == dataset.fingerprint()
+    if ours and same_data and theirs["validation_fingerprint"] != ours:
         raise ValueError(
             f"The run in {folder} set other examples apart for validation, so it has trained on "
-            f"some that this one would be judged by: it has {different}, this one "
-            f"{ {name: ours[name] for name in different} }. Give the same flags."
+            "some that this one would be judged by. Give the same seed, partition and "
+            "--validation_fraction."
         )
     return start
 

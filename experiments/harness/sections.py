@@ -129,7 +129,7 @@ def section(experiment: Experiment, scale: str, output_dir: Path) -> Section | N
         seeds=results.seeds,
         command=_command(experiment, scale, results),
         grids=[_fill(grid, experiment, results) for grid in experiment.grids_of(scale)],
-        claims=[_judge(claim, results) for claim in experiment.claims_of(scale)],
+        claims=[_judge(claim, experiment, results) for claim in experiment.claims_of(scale)],
         figures=[_draw(figure, results) for figure in experiment.figures],
         cells=[_cell_line(cell, results) for cell in experiment.scales[scale].cells],
         counts=_counts(experiment, results),
@@ -158,11 +158,6 @@ def with_interval(found: Estimate, form: Form) -> str:
 
 def _fill(grid: Grid, experiment: Experiment, results: Results) -> FilledGrid:
     printed = {(p.row, p.column): p for p in experiment.printed} if grid.compare else {}
-    by_test_data = {
-        cell.name
-        for cell in experiment.scales[results.scale].cells
-        if isinstance(cell.work, Training) and cell.work.uses_test_data
-    }
     return FilledGrid(
         grid,
         {
@@ -170,16 +165,14 @@ def _fill(grid: Grid, experiment: Experiment, results: Results) -> FilledGrid:
                 position,
                 printed.get((position.row, position.column)),
                 results,
-                chosen_by_test=bool(by_test_data & {*position.measure.cells}),
+                chosen=_chosen_by_test(position.measure, experiment, results.scale),
             )
             for position in grid.positions
         },
     )
 
 
-def _entry(
-    position: Position, printed: Printed | None, results: Results, *, chosen_by_test: bool
-) -> Entry:
+def _entry(position: Position, printed: Printed | None, results: Results, *, chosen: str) -> Entry:
     found, form = values(position.measure, results), position.form
     paper = "" if printed is None else _as_printed(printed, form)
     if not found:
@@ -189,8 +182,7 @@ def _entry(
         ours = with_interval(estimate, form)
         if estimate.num_seeds < len(results.seeds):
             ours += f", {estimate.num_seeds} of {len(results.seeds)} seeds"
-        if chosen_by_test:
-            ours += ", chosen by test data"
+        ours += chosen
         scaled = statistics.estimate([value * form.factor for value in found])
         unscaled = Form(form.digits)
         difference = (
@@ -219,14 +211,29 @@ def _why_not(measure: Measure, results: Results) -> str:
     return "not determined" if runs else "not at this scale"
 
 
-def _judge(claim: Claim, results: Results) -> Judged:
-    judged = [_check(check, results) for check in claim.checks]
+def _chosen_by_test(measure: Measure, experiment: Experiment, scale: str) -> str:
+    """What is said of a number for which test examples decided how long something was trained."""
+    used = any(
+        isinstance(cell.work, Training) and cell.work.uses_test_data
+        for cell in experiment.scales[scale].cells
+        if cell.name in measure.cells
+    )
+    return ", chosen by test data" if used else ""
+
+
+def _judge(claim: Claim, experiment: Experiment, results: Results) -> Judged:
+    judged = [
+        _check(check, results, chosen=_chosen_by_test(check.measure, experiment, results.scale))
+        for check in claim.checks
+    ]
     return Judged(
         claim.text, statistics.all_of([verdict for verdict, _ in judged]), [r for _, r in judged]
     )
 
 
-def _check(check: Check, results: Results) -> tuple[Verdict, tuple[str, str, str, str, str]]:
+def _check(
+    check: Check, results: Results, *, chosen: str
+) -> tuple[Verdict, tuple[str, str, str, str, str]]:
     found, form = values(check.measure, results), check.form
     margin = form.text(check.margin)
     if not found:
@@ -236,7 +243,8 @@ def _check(check: Check, results: Results) -> tuple[Verdict, tuple[str, str, str
     verdict = statistics.verdict(estimate, check.margin)
     p = statistics.paired_t_test(found, check.margin)
     shown = "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-    return verdict, (check.name, with_interval(estimate, form), margin, shown, verdict.value)
+    ours = with_interval(estimate, form) + chosen
+    return verdict, (check.name, ours, margin, shown, verdict.value)
 
 
 def _draw(figure: Figure, results: Results) -> DrawnFigure:

@@ -198,8 +198,8 @@ EXPERIMENT = Experiment(
         f"lambda = {_CHOSEN:g} was chosen among {', '.join(f'{p:g}' for p in _PENALTIES)} as the "
         "one with the lowest AUC of both classifiers fitted afterwards whose class AUC is within "
         f"{_LARGEST_LOSS} of that without penalty, on validation examples: 30 % of the training "
-        "examples, of runs with a seed that is none of the table's. The scale 'paper' shows such "
-        "runs for its own seeds.",
+        "examples, of i.i.d. runs with one seed, which is none of the table's. The scale 'paper' "
+        "shows such runs for its own seeds.",
     ),
 )
 

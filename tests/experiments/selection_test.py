@@ -158,17 +158,18 @@ def test_another_start_is_another_run(first, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"seed": "1"}, r"it has \{'seed': 0\}, this one \{'seed': 1\}"),
-        ({"validation_fraction": "0.1"}, r"\{'validation_fraction': 0\.2\}, this one"),
-        ({"num_clients": "4"}, r"\{'num_clients': 3\}, this one \{'num_clients': 4\}"),
-        ({"partition": "disjoint_classes"}, r"\{'partition': 'iid'\}, this one"),
+        {"seed": "1"},
+        {"validation_fraction": "0.1"},
+        {"num_clients": "4"},
+        {"partition": "disjoint_classes"},
+        {"partition": "dirichlet", "dirichlet_alpha": "1"},
     ],
-    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+    ids="-".join,
 )
-def test_start_that_was_trained_on_the_validation_examples(first, tmp_path, changes, message):
-    with pytest.raises(ValueError, match=f"set other examples apart for validation.*{message}"):
+def test_start_that_was_trained_on_the_validation_examples(first, tmp_path, changes):
+    with pytest.raises(ValueError, match="set other examples apart for validation"):
         train.run(second(first, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     # Without validation examples there is nothing to keep apart.

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import overload
 
@@ -161,6 +162,16 @@ class Population(Sequence[Client]):
                 )
             )
         return cls(clients)
+
+    def validation_fingerprint(self) -> str | None:
+        """SHA-256 (hex) over who has which validation examples; None where nobody has any."""
+        digest, found = hashlib.sha256(), 0
+        for client in self._clients:
+            digest.update(f"{client.id} {len(client.validation['y'])}\n".encode())
+            for column in sorted(client.validation):
+                digest.update(client.validation[column].tobytes())
+            found += len(client.validation["y"])
+        return digest.hexdigest() if found else None
 
     @overload
     def __getitem__(self, index: int) -> Client: ...

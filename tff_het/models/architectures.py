@@ -70,7 +70,7 @@ class Architecture:
         if callable(local):
             chosen = local
             local = lambda path: chosen(path) or path.split("/")[0] in self.auxiliary  # noqa: E731
-        elif local:
+        elif local and not isinstance(local, str):  # Which `from_keras` refuses.
             local = (*local, *self.auxiliary)
         return keras_model.from_keras(
             functools.partial(self.build, self.kind),
