@@ -166,8 +166,8 @@ def test_every_network_can_be_gated(for_network):
             model.initial_variables(0), batch, ClientContext(0, 3, 0), SEED, False
         )
         assert outputs["logits"].shape == (3, 7)
-        # Filter and gate are twice the weights of the hidden layers; words and LSTMs stay.
-        once = ("output", "word_embedding", "lstm_1", "lstm_2")
+        # Filter and gate are twice the weights of hidden layers; linear ones, words and LSTMs stay.
+        once = ("output", "representation", "word_embedding", "lstm_1", "lstm_2")
         sizes = [s.size * (1 if s.path.split("/")[0] in once else 2) for s in plain.model().specs]
         assert model.num_global_parameters == sum(sizes)
 
