@@ -15,12 +15,12 @@ Linux.
 
 import atexit
 import contextlib
-import ctypes
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import types
@@ -31,6 +31,8 @@ from typing import Any, TypeVar
 import grpc
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_het.simulation import dying_with_parent
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
@@ -44,9 +46,6 @@ _CHANNEL_OPTIONS = [
     # An http_proxy in the environment is not meant for our own child.
     ("grpc.enable_http_proxy", 0),
 ]
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
 
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
@@ -82,17 +81,10 @@ class _Process:
         self.pid = self._popen.pid
 
     def _start(self, binary: pathlib.Path, clients_in_parallel: int) -> subprocess.Popen[bytes]:
-        parent = os.getpid()
-
-        def die_with_parent() -> None:
-            # Also a parent that is killed by SIGKILL takes the worker along. This runs between fork
-            # and exec, where locks of other threads are held for ever: system calls only.
-            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # The parent died before the line above.
-                os._exit(1)
-
         return subprocess.Popen(
             [
+                # Not by a function between fork and exec: among many threads that may crash.
+                *(sys.executable, "-I", "-S", dying_with_parent.__file__, str(os.getpid())),
                 os.fspath(binary),
                 f"--port={self.port}",
                 f"--max_concurrent_computation_calls={clients_in_parallel}",
@@ -106,7 +98,6 @@ class _Process:
             stderr=self._log,
             # Ctrl-C is for the training loop to handle, not for the worker to die of.
             start_new_session=True,
-            preexec_fn=die_with_parent,
         )
 
     def wait_until_serving(self) -> None:

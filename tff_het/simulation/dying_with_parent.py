@@ -1,0 +1,26 @@
+"""Becomes a program that is killed when its parent ends, whatever ends that; Linux.
+
+    python -I -S dying_with_parent.py PARENT_PID PROGRAM ARGUMENT ...
+
+A script of its own, since it has to run in the child, and the child of a program of many threads may
+run nothing of its parent's before it becomes another program.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1  # It stays when the process becomes another program.
+
+
+def main(argv: list[str]) -> None:
+    """Asks for the parent's death to be its own, and becomes the program."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(argv[1]):  # The parent died before the line above.
+        sys.exit(1)
+    os.execv(argv[2], argv[2:])
+
+
+if __name__ == "__main__":
+    main(sys.argv)
