@@ -2,8 +2,8 @@
 
     python -I -S dying_with_parent.py PARENT_PID PROGRAM ARGUMENT ...
 
-A script of its own, since it has to run in the child, and the child of a program of many threads may
-run nothing of its parent's before it becomes another program.
+A script of its own, since it has to run in the child, and the child of a program of many threads
+may run nothing of its parent's before it becomes another program.
 """
 
 import ctypes
