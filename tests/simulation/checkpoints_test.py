@@ -2,11 +2,12 @@
 
 import collections
 import contextlib
+import json
 import logging
-import multiprocessing
-import os
-import signal
+import pathlib
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -293,53 +294,31 @@ def test_damaged_state_names_the_file(path):
 
 
 @contextlib.contextmanager
-def another_process(path, then) -> Iterator[multiprocessing.Process]:
-    """Opens the file in another process, saves a round, and does something more."""
-    context = multiprocessing.get_context("fork")
-    is_open = context.Event()
+def another_process(path, then: str) -> Iterator[subprocess.Popen]:
+    """Opens the file in another process, saves a round, and does something more.
 
-    def run():
-        saved = Checkpoints(path, CONFIG)
-        saved.save(1, {})
-        is_open.set()
-        then(saved)
-
-    process = context.Process(target=run)
-    process.start()
-    try:
-        assert is_open.wait(30)
-        yield process
-    finally:
-        process.kill()
-        process.join()
-
-
-def wait(saved):
-    signal.pause()
-
-
-def be_killed(saved):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def be_killed_during_a_save(saved):
-    # Enough that SQLite writes a part of it to the file before the end of the transaction.
-    for client in range(50):
-        saved.put_clients(2, [(client, bytes(200_000))])
-    saved._put_server(2, {})
-    be_killed(saved)
+    A program of its own, not a fork of this one: the tests' threads may hold any lock.
+    """
+    script = pathlib.Path(__file__).with_name("saving_program.py")
+    command = [sys.executable, str(script), str(path), json.dumps(CONFIG), then]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "saved\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def test_file_in_use_by_another_process_is_refused(path):
-    with another_process(path, wait):
+    with another_process(path, "wait"):
         assert "is in use by another process" in refusal(path)
     with opened(path) as saved:
         assert saved.latest_round() == 1
 
 
 def test_interrupted_save_is_ignored_and_reported(path, caplog):
-    with another_process(path, be_killed_during_a_save) as other:
-        other.join()
+    with another_process(path, "be killed during a save") as other:
+        other.wait()
     assert path.stat().st_size > 5_000_000
     with caplog.at_level(logging.WARNING):
         assert checkpoints.rounds_done(path.parents[1], CONFIG) == 1
@@ -351,8 +330,8 @@ def test_interrupted_save_is_ignored_and_reported(path, caplog):
 
 
 def test_kill_between_saves_is_no_interrupted_save(path, caplog):
-    with another_process(path, be_killed) as other:
-        other.join()
+    with another_process(path, "be killed") as other:
+        other.wait()
     with caplog.at_level(logging.WARNING), opened(path) as saved:
         assert saved.latest_round() == 1
     assert caplog.text == ""
