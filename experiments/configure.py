@@ -26,6 +26,7 @@ from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, objectives
+from tff_het.models.layers import Layers
 from tff_het.models.model import PerExample
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation import start as starts
@@ -52,6 +53,10 @@ _METHOD_OPTIONS = {
     "local_loss_weight": "local_loss_weight",
     "norm_weights": "norm_weights",
     "proximal_strength": "proximal_strength",
+    "alpha_over_factors": "alpha_over_factors",
+    "temperature": "temperature",
+    "evaluation_samples": "evaluation_samples",
+    "keep_globals": "keep_globals",
     "cgau_variant": "variant",
     "condition_output": "condition_output",
 }
@@ -173,6 +178,7 @@ def setup() -> Setup:
         architecture,
         loss=_loss(dataset.num_classes),
         initialization=method_flags.INITIALIZATION.value,
+        kind=Layers(bias=method_flags.BIAS.value),
     )
     architecture = adversaries.attach(architecture, protected)
     return Setup(
@@ -208,6 +214,7 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
     taken = {method: methods.options(method) for method in names}
     options = {option: flags.FLAGS[flag].value for flag, option in _METHOD_OPTIONS.items()}
     options["server_optimizer"] = _server_optimizer()
+    options["factors"] = _factors()
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:
         if not any(option in accepted for accepted in taken.values()):
@@ -367,6 +374,19 @@ def _class_weights(texts: list[str], num_classes: int) -> list[float]:
             f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found {','.join(texts)}."
         )
     return weights
+
+
+def _factors() -> dict[str, int] | None:
+    texts = method_flags.FACTORS.value
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    if not pairs or not all(layer and number.isdigit() for layer, _, number in pairs):
+        raise ValueError(
+            "--factors needs a number for each layer that is factorised, such as "
+            f"conv_1=25,conv_2=25; found {','.join(texts)}."
+        )
+    return {layer: int(number) for layer, _, number in pairs}
 
 
 def _server_optimizer():

@@ -44,6 +44,33 @@ PROXIMAL_STRENGTH = flags.DEFINE_float(
     "mu: how strongly clients are held near the global model (method fed_prox). Default: 1.",
     lower_bound=0.0,
 )
+FACTORS = flags.DEFINE_list(
+    "factors",
+    None,
+    "F of each layer that is factorised, such as conv_1=25,conv_2=25 (method waffle). Default: all "
+    "hidden layers, each with as many factors as outputs.",
+)
+ALPHA_OVER_FACTORS = flags.DEFINE_float(
+    "alpha_over_factors",
+    None,
+    "alpha / F, of the Indian Buffet Process (method waffle). Default: 1.",
+)
+TEMPERATURE = flags.DEFINE_float(
+    "temperature", None, "Of the relaxed Bernoulli (method waffle). Default: 2/3."
+)
+EVALUATION_SAMPLES = flags.DEFINE_integer(
+    "evaluation_samples",
+    None,
+    "Draws of the factors that predictions are averaged over (method waffle). Default: 0, the "
+    "posterior's mean instead.",
+    lower_bound=0,
+)
+KEEP_GLOBALS = flags.DEFINE_bool(
+    "keep_globals",
+    None,
+    "Clients predict with the global variables as they were after their own last training (method "
+    "waffle). Default: no.",
+)
 CGAU_VARIANT = flags.DEFINE_enum(
     "cgau_variant",
     None,
@@ -65,6 +92,7 @@ STANDARDIZE = flags.DEFINE_bool(
     False,
     "Scale inputs to mean 0 and variance 1 over the training examples, for each channel.",
 )
+BIAS = flags.DEFINE_bool("bias", True, "Whether layers add a bias.")
 INITIALIZATION = flags.DEFINE_enum(
     "initialization",
     "glorot",

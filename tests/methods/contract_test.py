@@ -87,6 +87,19 @@ CASES = [
         label="-shared",
         personal=True,
     ),
+    Case("waffle", local=[(UNITS,)] * 3),
+    Case(
+        "waffle",
+        local=[(7,)] * 3,
+        options={
+            "factors": {"dense_1": 7},
+            "alpha_over_factors": 0.4,
+            "temperature": 0.1,
+            "evaluation_samples": 2,
+            "keep_globals": True,
+        },
+        label="-options",
+    ),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]

@@ -52,7 +52,7 @@ def gated_numpy(x, value, name: str, client: int | None):
 @pytest.mark.parametrize("num_clients", [None, CLIENTS])
 @pytest.mark.parametrize("output_too", [False, True])
 def test_against_the_formula(num_clients, output_too):
-    model = model_of(GatedLayers(num_clients, output_too))
+    model = model_of(GatedLayers(num_clients=num_clients, output_too=output_too))
     variables = random_variables(model)
     value = by_path(model, variables)
     client = 3
@@ -115,7 +115,7 @@ def test_gradients_against_finite_differences():
 
 def test_a_clients_conditioning_changes_no_other_clients_predictions():
     """At equal global weights: the same bytes."""
-    model = model_of(GatedLayers(CLIENTS, output_too=True))
+    model = model_of(GatedLayers(num_clients=CLIENTS, output_too=True))
     variables = random_variables(model)
     x = np.random.default_rng(1).normal(size=(6, FEATURES)).astype(np.float32)
 
@@ -135,7 +135,7 @@ def test_a_clients_conditioning_changes_no_other_clients_predictions():
 
 
 def test_one_row_or_a_vector_of_ones_own_is_the_same():
-    shared, private = model_of(GatedLayers(CLIENTS)), model_of(GatedLayers())
+    shared, private = model_of(GatedLayers(num_clients=CLIENTS)), model_of(GatedLayers())
     all_rows = by_path(shared, random_variables(shared))
     client = 4
     own = [

@@ -82,11 +82,13 @@ class ClientWork(NamedTuple):
         int32 [2] that differs for each client and round.
       initial_work: seed -> the first value of `ClientState.work`.
       uses_round: Whether `download.round` has to be sent; it is 0 otherwise.
+      serves: (the server's global variables, a client's state) -> those that it predicts with.
     """
 
     train: Callable[[Download, Any, ClientContext, tf.Tensor, ClientState], ClientResult]
     initial_work: Callable[[int], Any] = lambda seed: ()
     uses_round: bool = False
+    serves: Callable[[Weights, ClientState], Weights] = lambda weights, state: weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,6 +193,37 @@ def weighted_by_norm(work: ClientWork) -> ClientWork:
         return result._replace(weight=result.weight * norm)
 
     return work._replace(train=train)
+
+
+def equally_weighted(work: ClientWork) -> ClientWork:
+    """The same work, whose weight is 1 whatever the number of examples, and 0 without any."""
+
+    def train(*args: Any) -> ClientResult:
+        result = work.train(*args)
+        return result._replace(weight=tf.sign(result.weight))
+
+    return work._replace(train=train)
+
+
+def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
+    """The same work, after which a client keeps the global variables, and predicts with them.
+
+    Until it has trained for the first time, it predicts with the server's.
+    """
+
+    def train(download: Download, *rest: Any) -> ClientResult:
+        result = work.train(download, *rest)
+        kept = tf.nest.map_structure(tf.add, download.weights, result.update)
+        return result._replace(state=result.state._replace(work=kept))
+
+    def initial_work(seed: int) -> Weights:
+        specs = model.tensor_specs.global_weights
+        return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+
+    def serves(weights: Weights, state: ClientState) -> Weights:
+        return state.work if state.rounds else weights
+
+    return work._replace(train=train, initial_work=initial_work, serves=serves)
 
 
 def sgd_steps(

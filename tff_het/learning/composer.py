@@ -189,6 +189,7 @@ def compose(
         client_update=client_update,
         server_update=server_update,
         initial_work=client_work.initial_work,
+        serves=client_work.serves,
         initial_local=initial_local,
         reading_files=reading_files,
     )

@@ -81,6 +81,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         client_update: tff.Computation,
         server_update: tff.Computation,
         initial_work: Callable[[int], Any],
+        serves: Callable[[Weights, ClientState], Weights],
         initial_local: InitialLocal,
         reading_files: Callable[[], "FederatedProcess"],
     ):
@@ -89,6 +90,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self.client_update = client_update
         self.server_update = server_update
         self._initial_work = initial_work
+        self._serves = serves
         self._initial_local = initial_local
         self._reading_files = reading_files
         self._predict_lock = threading.Lock()
@@ -168,8 +170,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """Returns the model's outputs for a client's examples.
 
         Args:
-          weights: The global variables.
-          client_state: The client's state.
+          weights: The server's global variables.
+          client_state: The client's state, which may have a copy of its own of these.
           examples: Columns [n, ...].
           client: The client's index.
           num_examples: How many examples the client trains on, for models that ask;
@@ -184,7 +186,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         given = len(next(iter(examples.values())))
         num_examples = given if num_examples is None else num_examples
         variables = tf.nest.map_structure(
-            tf.convert_to_tensor, Variables(weights, client_state.model)
+            tf.convert_to_tensor,
+            Variables(self._serves(weights, client_state), client_state.model),
         )
         context = tf.nest.map_structure(
             lambda value: tf.convert_to_tensor(value, tf.int32),

@@ -64,7 +64,11 @@ def build_cgau(
     shared = variant == "shared_one_hot"
     if shared and num_clients is None:
         raise ValueError("shared_one_hot needs num_clients: the network has a row for each.")
-    layers = GatedLayers(num_clients if shared else None, condition_output)
+    layers = GatedLayers(
+        bias=architecture.kind.bias,
+        num_clients=num_clients if shared else None,
+        output_too=condition_output,
+    )
     gated = dataclasses.replace(architecture, kind=layers)
     model = gated.model(local=() if shared else is_conditioning)
     return compose(

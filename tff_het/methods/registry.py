@@ -13,6 +13,7 @@ from tff_het.methods.fed_recon import build_fed_recon
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.lg_fedavg import build_lg_fedavg
 from tff_het.methods.local_only import build_local_only
+from tff_het.methods.waffle import build_waffle
 from tff_het.models.architectures import Architecture
 
 METHODS: dict[str, Callable[..., FederatedProcess]] = {
@@ -22,6 +23,7 @@ METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "hdafl": build_hdafl,
     "lg_fedavg": build_lg_fedavg,
     "cgau": build_cgau,
+    "waffle": build_waffle,
     "local_only": build_local_only,
     "centralized": build_centralized,
 }

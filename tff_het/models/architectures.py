@@ -149,6 +149,20 @@ def lenet5(x: tf.Tensor, num_classes: int, layers: Layers):
     return x, layers.output(num_classes)(x)
 
 
+def convolutions_and_dense(
+    filters: Sequence[int], size: int, units: Sequence[int], padding: str
+) -> Network:
+    """Convolutions, each before a pool, then hidden layers (WAFFLe, Appendix C)."""
+
+    def network(x: tf.Tensor, num_classes: int, layers: Layers):
+        for index, channels in enumerate(filters):
+            x = layers.conv(channels, size, f"conv_{index + 1}", padding)(x)
+            x = tf.keras.layers.MaxPool2D()(x)
+        return mlp(units)(x, num_classes, layers)
+
+    return network
+
+
 def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """LEAF's network (Caldas et al. 2018): 5x5x32, pool, 5x5x64, pool, 2048 units.
 
@@ -200,6 +214,10 @@ NETWORKS: dict[str, Network] = {
     "digits_cnn": digits_cnn,
     "small_cnn": small_cnn,
     "lenet5": lenet5,
+    # Without biases 28,880 parameters on 28 x 28 x 1, as the paper says.
+    "cnn_16_32": convolutions_and_dense([16, 32], 5, [], "same"),
+    # The paper's count for CIFAR-10, 61,770, fits no padding.
+    "cnn_16_16": convolutions_and_dense([16, 16], 3, [80, 60], "valid"),
     "femnist_cnn": femnist_cnn,
     "hdafl_small": hdafl_small,
     "traffic_cnn": traffic_cnn,

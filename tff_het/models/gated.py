@@ -88,9 +88,11 @@ class Gated(_Conditioned):
 class ConditionedOutput(_Conditioned):
     """Logits [b, classes] = W x + b + v, v being the client's."""
 
-    def __init__(self, num_classes: int, num_clients: int | None = None, **kwargs):
+    def __init__(
+        self, num_classes: int, num_clients: int | None = None, bias: bool = True, **kwargs
+    ):
         super().__init__(num_clients, **kwargs)
-        self.linear = tf.keras.layers.Dense(num_classes, name="linear")
+        self.linear = tf.keras.layers.Dense(num_classes, use_bias=bias, name="linear")
         self._num_classes = num_classes
 
     def build(self, input_shape) -> None:
@@ -115,26 +117,30 @@ class GatedLayers(Layers):
     output_too: bool = False
 
     def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
-        return self._gated(lambda part: tf.keras.layers.Dense(units, name=part), units, name)
+        return self._gated(
+            lambda part: tf.keras.layers.Dense(units, use_bias=self.bias, name=part), units, name
+        )
 
     def conv(
         self, filters: int, size: int, name: str, padding: str = "same"
     ) -> tf.keras.layers.Layer:
         def linear(part: str) -> tf.keras.layers.Layer:
-            return tf.keras.layers.Conv2D(filters, size, padding=padding, name=part)
+            return tf.keras.layers.Conv2D(
+                filters, size, padding=padding, use_bias=self.bias, name=part
+            )
 
         return self._gated(linear, filters, name)
 
     def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
         def linear(part: str) -> tf.keras.layers.Layer:
-            return tf.keras.layers.Conv1D(filters, size, name=part)
+            return tf.keras.layers.Conv1D(filters, size, use_bias=self.bias, name=part)
 
         return self._gated(linear, filters, name)
 
     def output(self, num_classes: int) -> tf.keras.layers.Layer:
         if not self.output_too:
             return super().output(num_classes)
-        return ConditionedOutput(num_classes, self.num_clients, name="output")
+        return ConditionedOutput(num_classes, self.num_clients, self.bias, name="output")
 
     def _gated(
         self, linear: Callable[[str], tf.keras.layers.Layer], units: int, name: str

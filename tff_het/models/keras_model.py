@@ -269,7 +269,7 @@ def restore_classes(every_layer: Iterable[tf.keras.layers.Layer]) -> None:
 def number_random_layers(
     roots: Iterable[tf.keras.layers.Layer],
 ) -> list[tf.keras.layers.Layer]:
-    """Keeps the dropout layers below `roots` apart; returns all layers.
+    """Keeps the random layers below `roots` apart; returns all layers.
 
     Raises:
       ValueError: If there are Keras's own random layers among them.
@@ -280,14 +280,13 @@ def number_random_layers(
         for layer in root._flatten_layers()  # pylint: disable=protected-access
     ]
     for salt, layer in enumerate(every_layer):
-        if isinstance(layer, layers.Dropout):
+        if isinstance(layer, layers.Random):
             layer.salt = salt
         elif _draws_from_shared_generator(layer):
             raise ValueError(
                 f"Layer {layer.name!r} ({type(layer).__name__}) draws from Keras's shared random "
                 "generator, so results would depend on what ran before: use "
-                "`tff_het.models.layers.Dropout`, or draw from the seed of "
-                "`tff_het.models.calling.current`."
+                "`tff_het.models.layers.Dropout`, or derive from `layers.Random`."
             )
     return every_layer
 

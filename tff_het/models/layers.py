@@ -1,41 +1,65 @@
 """What networks are made of: the usual layers, and dropout with the call's seed."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from tff_het.models import calling
 
 
+@dataclasses.dataclass(frozen=True)
 class Layers:
     """The layers of a network: fully connected and convolutional with ReLU, and a linear output.
 
     A method whose layers are others derives from this class, so that it takes
     every network.
+
+    Attributes:
+      bias: Whether they add a bias.
     """
+
+    bias: bool = True
 
     def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
         """A hidden layer, [b, features] -> [b, units]."""
-        return tf.keras.layers.Dense(units, activation="relu", name=name)
+        return tf.keras.layers.Dense(units, "relu", self.bias, name=name)
 
     def linear(self, units: int, name: str) -> tf.keras.layers.Layer:
         """A hidden layer without activation, whatever the kind, [b, features] -> [b, units]."""
-        return tf.keras.layers.Dense(units, name=name)
+        return tf.keras.layers.Dense(units, use_bias=self.bias, name=name)
 
     def conv(
         self, filters: int, size: int, name: str, padding: str = "same"
     ) -> tf.keras.layers.Layer:
         """A convolution with windows size x size, [b, h, w, channels] -> [b, h', w', filters]."""
-        return tf.keras.layers.Conv2D(filters, size, padding=padding, activation="relu", name=name)
+        return tf.keras.layers.Conv2D(
+            filters, size, padding=padding, activation="relu", use_bias=self.bias, name=name
+        )
 
     def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
         """A convolution without padding, [b, t, channels] -> [b, t', filters]."""
-        return tf.keras.layers.Conv1D(filters, size, activation="relu", name=name)
+        return tf.keras.layers.Conv1D(
+            filters, size, activation="relu", use_bias=self.bias, name=name
+        )
 
     def output(self, num_classes: int) -> tf.keras.layers.Layer:
         """The last layer, [b, features] -> logits [b, classes]."""
-        return tf.keras.layers.Dense(num_classes, name="output")
+        return tf.keras.layers.Dense(num_classes, use_bias=self.bias, name="output")
 
 
-class Dropout(tf.keras.layers.Layer):
+class Random(tf.keras.layers.Layer):
+    """A layer that draws random numbers from the call's seed, and from nothing else."""
+
+    # Keeps several such layers of a model apart; `from_keras` numbers them.
+    salt = 0
+
+    def _seed(self) -> tf.Tensor:
+        """The call's seed for this layer, int32 [2]."""
+        seed = calling.current(self.name).seed
+        return tf.random.experimental.stateless_fold_in(seed, self.salt)
+
+
+class Dropout(Random):
     """Inverted dropout (Srivastava et al. 2014) with a stateless seed.
 
     Equal seeds drop equal units, whatever ran before or runs beside it. Keras's
@@ -57,8 +81,6 @@ class Dropout(tf.keras.layers.Layer):
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"A dropout rate lies in [0, 1), found {rate}.")
         self.rate = rate
-        # Keeps several dropout layers of a model apart; `from_keras` numbers them.
-        self.salt = 0
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if not training or self.rate == 0.0:
@@ -66,10 +88,7 @@ class Dropout(tf.keras.layers.Layer):
         # While Keras builds a functional model it calls the layer on symbols.
         if tf.keras.backend.is_keras_tensor(inputs):
             return inputs
-        seed = calling.current(self.name).seed
-        uniform = tf.random.stateless_uniform(
-            tf.shape(inputs), tf.random.experimental.stateless_fold_in(seed, self.salt)
-        )
+        uniform = tf.random.stateless_uniform(tf.shape(inputs), self._seed())
         kept = tf.cast(uniform >= self.rate, inputs.dtype)
         return inputs * kept / (1.0 - self.rate)
 

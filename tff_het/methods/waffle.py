@@ -1,0 +1,88 @@
+"""WAFFLe: every client chooses from a shared dictionary of rank-1 weight factors.
+
+WAFFLe: Weight Anonymized Factorization for Federated Learning (2020, anonymous), Algorithm 1.
+
+| paper                         | here                                                         |
+|-------------------------------|--------------------------------------------------------------|
+| W_a [J, F], W_b [F, M], r [F] | `left`, `right`, `strength` of a layer: global variables     |
+| pi_i, c_i, d_i [F]            | `posterior_logits`, `_c`, `_d` (their sigmoid, softplus): local |
+| F of each layer               | `factors`; layers without any are global as they are         |
+| alpha                         | `alpha_over_factors` * F                                     |
+| R / |D_i|, of eq. (12)        | the layers' KL terms, beside the mean loss of a batch        |
+| line 10, "simple averaging"   | `equally_weighted`                                           |
+| a cached copy, section 2.3    | `keep_globals`: what the client had after its last training  |
+
+Algorithm 1 "minimises" eq. (12), which is a lower bound; here its negative is minimised. The paper
+prints neither the temperature of the relaxed Bernoulli nor where posteriors start: here at the
+prior, c = alpha, d = 1 and pi_k = E[v_1 ... v_k], the same for all clients.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tff_het.learning.client_work import (
+    LocalTraining,
+    equally_weighted,
+    keeping_globals,
+    local_sgd,
+)
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.server_step import apply_update
+from tff_het.models.architectures import Architecture
+from tff_het.models.factorized import FactorizedLayers, is_posterior
+from tff_het.models.sampling import averaging_samples
+
+
+def build_waffle(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    factors: Mapping[str, int] | None = None,
+    alpha_over_factors: float = 1.0,
+    temperature: float = 2 / 3,
+    evaluation_samples: int = 0,
+    keep_globals: bool = False,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds WAFFLe.
+
+    Args:
+      architecture: The network.
+      training: Settings of the clients' local SGD (Bayes by Backprop), which trains the dictionary
+        and the posterior together.
+      seed: The initial weights follow from it.
+      factors: F of each dense or convolutional layer that is factorised, by name; by default all
+        hidden ones are, with as many factors as they have outputs.
+      alpha_over_factors: alpha / F, positive: the larger, the more factors are active.
+      temperature: Of the relaxed Bernoulli, positive.
+      evaluation_samples: How many draws of b predictions are averaged over; 0 takes b = pi.
+      keep_globals: Whether clients predict with the global variables that they had after their last
+        training, rather than with the server's.
+      aggregator: The mean of all clients, each counting the same, by default.
+      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
+
+    Raises:
+      ValueError: If a number is out of its range, or a layer cannot be factorised.
+    """
+    model = dataclasses.replace(
+        architecture,
+        kind=FactorizedLayers(architecture.kind.bias, factors, alpha_over_factors, temperature),
+    ).model(local=is_posterior)
+    factorized = {spec.path.split("/")[0] for spec in model.specs if is_posterior(spec.path)}
+    if wrong := sorted(set(factors or ()) - factorized):
+        raise ValueError(
+            "WAFFLe factorises hidden dense layers and convolutions; found none in this network "
+            f"called {', '.join(wrong)}, but the layers {', '.join(architecture.layers)}."
+        )
+    work = equally_weighted(local_sgd(model, training))
+    return compose(
+        averaging_samples(model, evaluation_samples) if evaluation_samples else model,
+        keeping_globals(work, model) if keep_globals else work,
+        seed=seed,
+        aggregator=aggregator,
+        server_step=apply_update(model, server_optimizer),
+        initial_local=shared_start,
+    )

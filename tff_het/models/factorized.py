@@ -1,0 +1,197 @@
+"""Layers whose weights are a choice of rank-1 factors from a shared dictionary (WAFFLe).
+
+WAFFLe: Weight Anonymized Factorization for Federated Learning (2020), eq. (2) to (13):
+
+    W = W_a diag(r * b) W_b,    v_k ~ Beta(alpha, 1),    b_k ~ Bernoulli(v_1 * ... * v_k)
+
+Everyone shares the dictionary (W_a, W_b) and the strengths r; which factors a client uses, b, has a
+posterior of its own: b_k ~ Bernoulli(pi_k), v_k ~ Kumaraswamy(c_k, d_k). Training draws b from the
+relaxed Bernoulli (Maddison et al. 2017) once a batch and adds KL(posterior || prior) to the loss;
+predictions take b = pi, and b = 1 at a client that has never trained.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from tff_het.models import calling
+from tff_het.models.layers import Layers, Random
+
+_POSTERIOR = ("posterior_logits", "posterior_c", "posterior_d")
+# Numbers between 0 and 1 are kept this far from both, where logarithms end.
+_EDGE = 1e-6
+
+
+def is_posterior(path: str) -> bool:
+    """Whether the variable with this path is part of a client's posterior."""
+    return path.split("/")[-1] in _POSTERIOR
+
+
+def kl_kumaraswamy_beta(c: tf.Tensor, d: tf.Tensor, alpha: float) -> tf.Tensor:
+    """KL(Kumaraswamy(c, d) || Beta(alpha, 1)), of the shape of c and d, in nats.
+
+    Nalisnick and Smyth (2017), eq. (12); its series has the factor 1 - 1 here, so this is exact.
+    """
+    expected_log = tf.math.digamma(d) + np.euler_gamma + 1.0 / d  # -c E[log v], v ~ q.
+    return (alpha / c - 1.0) * expected_log + tf.math.log(c * d / alpha) + 1.0 / d - 1.0
+
+
+def prior_means(num_factors: int, alpha: float) -> np.ndarray:
+    """E[pi_k] = (alpha / (1 + alpha))^k for k = 1 ... F, which falls with k: float64 [F]."""
+    return (alpha / (1.0 + alpha)) ** np.arange(1, num_factors + 1)
+
+
+def _inverse_softplus(value: float) -> float:
+    return value + math.log(-math.expm1(-value))
+
+
+class _Factorized(Random):
+    """What dense layers and convolutions have in common: factors, posterior and KL term."""
+
+    def __init__(
+        self, units: int, *, factors: int, alpha: float, temperature: float, bias: bool, name: str
+    ):
+        super().__init__(name=name)
+        self._units, self._num_factors, self._has_bias = units, factors, bias
+        self._alpha, self._temperature = alpha, temperature
+
+    def _add_factors(self, fan_in: int) -> None:
+        """W_a [J, F], W_b [F, M], r [F], and the posterior, which starts at the prior."""
+
+        def vector(name: str, value) -> tf.Variable:
+            initializer = tf.keras.initializers.Constant(value)
+            return self.add_weight(name, [self._num_factors], initializer=initializer)
+
+        pi = prior_means(self._num_factors, self._alpha)
+        self.left = self.add_weight("left", [fan_in, self._num_factors])
+        self.right = self.add_weight("right", [self._num_factors, self._units])
+        self.strength = vector("strength", 1.0)
+        self.logits = vector("posterior_logits", np.log(pi / (1.0 - pi)).astype(np.float32))
+        self.c = vector("posterior_c", _inverse_softplus(self._alpha))
+        self.d = vector("posterior_d", _inverse_softplus(1.0))
+        if self._has_bias:
+            self.bias = self.add_weight("bias", [self._units], initializer="zeros")
+
+    def _scores(self, training: bool) -> tf.Tensor:
+        """lambda = r * b, float32 [F]; in training adds the KL term, a share for each example."""
+        client = calling.current(self.name).client
+        logits = tf.convert_to_tensor(self.logits)
+        if not training:
+            never = tf.equal(client.rounds, 0)
+            return self.strength * tf.where(never, tf.ones_like(logits), tf.sigmoid(logits))
+        seed_b, seed_v = tf.unstack(tf.random.experimental.stateless_split(self._seed(), 2))
+        b = tfp.distributions.RelaxedBernoulli(self._temperature, logits).sample(seed=seed_b)
+        share = 1.0 / tf.cast(client.num_examples, tf.float32)
+        self.add_loss(share * self._kl(logits, seed_v))
+        return self.strength * b
+
+    def _kl(self, logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Eq. (13) of this layer, float32 [], with one draw of v."""
+        c, d = tf.unstack(tf.math.softplus(tf.stack([self.c, self.d])))
+        # v = (1 - u^(1/d))^(1/c). (TensorFlow Probability's sampler draws u = 0 once in a while,
+        # where its gradient is not a number.)
+        u = tf.random.stateless_uniform([self._num_factors], seed, _EDGE, 1.0 - _EDGE)
+        log_v = tf.math.log(tf.maximum(-tf.math.expm1(tf.math.log(u) / d), _EDGE)) / c
+        log_prior = tf.minimum(tf.cumsum(log_v), -_EDGE)
+        prior = log_prior - tf.math.log(-tf.math.expm1(log_prior))  # Logits.
+        of_b = tfp.distributions.kl_divergence(
+            tfp.distributions.Bernoulli(logits), tfp.distributions.Bernoulli(prior)
+        )
+        return tf.reduce_sum(of_b + kl_kumaraswamy_beta(c, d, self._alpha))
+
+    def _activated(self, outputs: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(outputs + self.bias if self._has_bias else outputs)
+
+
+class FactorizedDense(_Factorized):
+    """relu(((x W_a) * lambda) W_b), [b, J] -> [b, M]: the matrix itself is never formed."""
+
+    def build(self, input_shape) -> None:
+        self._add_factors(input_shape[-1])
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        hidden = tf.matmul(inputs, self.left) * self._scores(training)
+        return self._activated(tf.matmul(hidden, self.right))
+
+
+class FactorizedConv(_Factorized):
+    """A convolution with ReLU whose kernel, as a matrix [size^rank * channels, M], is W.
+
+    The paper's Appendix A. The kernel is formed, since it is used at every place of an input.
+    """
+
+    def __init__(self, units: int, window: Sequence[int], padding: str, **kwargs):
+        super().__init__(units, **kwargs)
+        self._window, self._padding = list(window), padding.upper()
+
+    def build(self, input_shape) -> None:
+        self._add_factors(math.prod(self._window) * input_shape[-1])
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        kernel = tf.matmul(self.left * self._scores(training), self.right)
+        kernel = tf.reshape(kernel, [*self._window, inputs.shape[-1], self._units])
+        return self._activated(tf.nn.convolution(inputs, kernel, padding=self._padding))
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorizedLayers(Layers):
+    """Factorised layers in the place of those that `factors` names.
+
+    Attributes:
+      factors: F of the layers that are factorised, by name; None: of all, as many as outputs.
+      alpha_over_factors: alpha / F, of the prior Beta(alpha, 1).
+      temperature: Of the relaxed Bernoulli.
+
+    Raises:
+      ValueError: If a number is not positive.
+    """
+
+    factors: Mapping[str, int] | None = None
+    alpha_over_factors: float = 1.0
+    temperature: float = 2 / 3
+
+    def __post_init__(self):
+        for name, value in (
+            *((f"The number of factors of {k}", f) for k, f in (self.factors or {}).items()),
+            ("alpha_over_factors", self.alpha_over_factors),
+            ("temperature", self.temperature),
+        ):
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive, found {value}.")
+
+    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+        if not self._has(name):
+            return super().dense(units, name)
+        return FactorizedDense(units, **self._of(name, units))
+
+    def conv(
+        self, filters: int, size: int, name: str, padding: str = "same"
+    ) -> tf.keras.layers.Layer:
+        if not self._has(name):
+            return super().conv(filters, size, name, padding)
+        return FactorizedConv(filters, [size, size], padding, **self._of(name, filters))
+
+    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
+        if not self._has(name):
+            return super().conv1d(filters, size, name)
+        return FactorizedConv(filters, [size], "valid", **self._of(name, filters))
+
+    def _has(self, name: str) -> bool:
+        return self.factors is None or name in self.factors
+
+    def _of(self, name: str, units: int) -> dict[str, Any]:
+        factors = units if self.factors is None else self.factors[name]
+        return {
+            "factors": factors,
+            "alpha": self.alpha_over_factors * factors,
+            "temperature": self.temperature,
+            "bias": self.bias,
+            "name": name,
+        }
