@@ -55,6 +55,7 @@ _METHOD_OPTIONS = {
     "proximal_strength": "proximal_strength",
     "alpha_over_factors": "alpha_over_factors",
     "temperature": "temperature",
+    "posterior_rate": "posterior_rate",
     "evaluation_samples": "evaluation_samples",
     "keep_globals": "keep_globals",
     "cgau_variant": "variant",

@@ -2,6 +2,7 @@
 
 import csv
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments.configure import Course, Setup
-from tff_het.evaluation import communication, ensemble, statistics
+from tff_het.evaluation import communication, ensemble, factors, statistics
+from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import loop
 
@@ -67,6 +69,7 @@ def of_run(
         values["global_test_loss"] = result.evaluation.global_test.loss
     if made.new_test:
         values |= _new_test(made, process, result)
+    values |= factors.summary(factors.of_clients(process.model, states(made, result)))
     values |= _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
@@ -85,6 +88,12 @@ def of_run(
         "tensorflow_federated": tff.__version__,
     }
     return values
+
+
+def states(made: Setup, result: loop.Result) -> Iterator[ClientState]:
+    """Gives the state of each client after the run, in their order."""
+    for client in range(len(made.population)):
+        yield result.client_states.get(client, result.state)
 
 
 def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:

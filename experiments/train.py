@@ -22,6 +22,7 @@ from tqdm import tqdm
 from experiments import comparison, configure, summary
 from experiments.flags import command_line, data, method
 from experiments.flags import run as run_flags
+from tff_het.evaluation import factors, figures
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, runtime
 from tff_het.simulation import start as starts
@@ -109,6 +110,7 @@ def train_method(
         if result.is_complete:
             found = summary.of_run(name, made, process, result, course, folder / "metrics.csv")
             records.write_json(folder / "summary.json", found)
+            _draw_factors(process, made, result, folder)
             # The last file: who starts from this run needs the summary as well.
             starts.write(folder, starts.after(process, result.state))
     if result.stopped_by is not None:
@@ -118,6 +120,14 @@ def train_method(
             file=sys.stderr,
         )
         sys.exit(128 + result.stopped_by)
+
+
+def _draw_factors(
+    process: FederatedProcess, made: configure.Setup, result: loop.Result, folder: Path
+) -> None:
+    found = factors.of_clients(process.model, summary.states(made, result))
+    if found:
+        figures.save(factors.figure(found), folder / "figures" / "factors.png")
 
 
 def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:

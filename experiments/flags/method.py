@@ -58,6 +58,12 @@ ALPHA_OVER_FACTORS = flags.DEFINE_float(
 TEMPERATURE = flags.DEFINE_float(
     "temperature", None, "Of the relaxed Bernoulli (method waffle). Default: 2/3."
 )
+POSTERIOR_RATE = flags.DEFINE_float(
+    "posterior_rate",
+    None,
+    "How many times faster than everything else clients learn which factors they use (method "
+    "waffle). Default: 1000.",
+)
 EVALUATION_SAMPLES = flags.DEFINE_integer(
     "evaluation_samples",
     None,

@@ -14,7 +14,9 @@ WAFFLe: Weight Anonymized Factorization for Federated Learning (2020, anonymous)
 
 Algorithm 1 "minimises" eq. (12), which is a lower bound; here its negative is minimised. The paper
 prints neither the temperature of the relaxed Bernoulli nor where posteriors start: here at the
-prior, c = alpha, d = 1 and pi_k = E[v_1 ... v_k], the same for all clients.
+prior, c = alpha, d = 1 and pi_k = E[v_1 ... v_k], the same for all clients. Nor does it say what
+SGD learns pi by. With the logits' own gradient clients hardly come to differ, the weights being so
+much faster; hence `posterior_rate`.
 """
 
 import dataclasses
@@ -42,6 +44,7 @@ def build_waffle(
     factors: Mapping[str, int] | None = None,
     alpha_over_factors: float = 1.0,
     temperature: float = 2 / 3,
+    posterior_rate: float = 1000.0,
     evaluation_samples: int = 0,
     keep_globals: bool = False,
     aggregator: AggregationFactory | None = None,
@@ -58,6 +61,7 @@ def build_waffle(
         hidden ones are, with as many factors as they have outputs.
       alpha_over_factors: alpha / F, positive: the larger, the more factors are active.
       temperature: Of the relaxed Bernoulli, positive.
+      posterior_rate: How many times faster than everything else the logits of pi learn.
       evaluation_samples: How many draws of b predictions are averaged over; 0 takes b = pi.
       keep_globals: Whether clients predict with the global variables that they had after their last
         training, rather than with the server's.
@@ -69,7 +73,9 @@ def build_waffle(
     """
     model = dataclasses.replace(
         architecture,
-        kind=FactorizedLayers(architecture.kind.bias, factors, alpha_over_factors, temperature),
+        kind=FactorizedLayers(
+            architecture.kind.bias, factors, alpha_over_factors, temperature, posterior_rate
+        ),
     ).model(local=is_posterior)
     factorized = {spec.path.split("/")[0] for spec in model.specs if is_posterior(spec.path)}
     if wrong := sorted(set(factors or ()) - factorized):

@@ -22,7 +22,10 @@ import tensorflow_probability as tfp
 from tff_het.models import calling
 from tff_het.models.layers import Layers, Random
 
-_POSTERIOR = ("posterior_logits", "posterior_c", "posterior_d")
+POSTERIOR_LOGITS = "posterior_logits"
+_POSTERIOR = (POSTERIOR_LOGITS, "posterior_c", "posterior_d")
+# Of factors that a client got after it had trained: pi = 0.018.
+_IDLE = -4.0
 # Numbers between 0 and 1 are kept this far from both, where logarithms end.
 _EDGE = 1e-6
 
@@ -46,6 +49,61 @@ def prior_means(num_factors: int, alpha: float) -> np.ndarray:
     return (alpha / (1.0 + alpha)) ** np.arange(1, num_factors + 1)
 
 
+def grown(
+    values: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarray], *, trained: bool
+) -> dict[str, np.ndarray]:
+    """Values for a model with more factors, which predicts what the smaller one does (section 2.2).
+
+    New factors come behind the old ones. Their rows of W_b are 0, so that nobody's predictions
+    change; a client that has trained hardly uses them, one that joins starts from the prior.
+
+    Args:
+      values: Variables of the smaller model by path, such as `dense_1/left`.
+      fresh: Initial variables of the larger one.
+      trained: Whether the posterior is that of a client that has trained.
+
+    Raises:
+      ValueError: If the models differ in anything but the numbers of factors, or one shrinks.
+    """
+    if set(values) != set(fresh):
+        raise ValueError(
+            "A dictionary grows within the same layers; only one of the two models has "
+            f"{', '.join(sorted(set(values) ^ set(fresh)))}."
+        )
+    return {path: _grown(path, values[path], fresh[path], trained) for path in fresh}
+
+
+def _grown(path: str, old: np.ndarray, fresh: np.ndarray, trained: bool) -> np.ndarray:
+    if not trained and is_posterior(path):
+        return np.array(fresh)
+    if old.shape == fresh.shape:
+        return np.array(old)
+    name = path.split("/")[-1]
+    axis = 1 if name == "left" else 0
+    factors, others = old.shape[axis], np.delete(old.shape, axis)
+    is_ours = is_posterior(path) or name in ("left", "right", "strength")
+    if not is_ours or fresh.shape[axis] < factors or (others != np.delete(fresh.shape, axis)).any():
+        raise ValueError(
+            f"{path} cannot grow from {list(old.shape)} to {list(fresh.shape)}: only the number of "
+            "factors may differ, and not become smaller."
+        )
+    new = np.array(fresh)
+    new[(slice(None),) * axis + (slice(factors),)] = old
+    if name in ("right", "posterior_logits"):
+        new[factors:] = 0.0 if name == "right" else _IDLE
+    return new
+
+
+def _with_gradient_times(rate: float, x: tf.Tensor) -> tf.Tensor:
+    """x, whose gradient is multiplied by `rate`."""
+
+    @tf.custom_gradient
+    def identity(x):
+        return tf.identity(x), lambda upstream: rate * upstream
+
+    return identity(x)
+
+
 def _inverse_softplus(value: float) -> float:
     return value + math.log(-math.expm1(-value))
 
@@ -54,11 +112,19 @@ class _Factorized(Random):
     """What dense layers and convolutions have in common: factors, posterior and KL term."""
 
     def __init__(
-        self, units: int, *, factors: int, alpha: float, temperature: float, bias: bool, name: str
+        self,
+        units: int,
+        *,
+        factors: int,
+        alpha: float,
+        temperature: float,
+        rate: float,
+        bias: bool,
+        name: str,
     ):
         super().__init__(name=name)
         self._units, self._num_factors, self._has_bias = units, factors, bias
-        self._alpha, self._temperature = alpha, temperature
+        self._alpha, self._temperature, self._rate = alpha, temperature, rate
 
     def _add_factors(self, fan_in: int) -> None:
         """W_a [J, F], W_b [F, M], r [F], and the posterior, which starts at the prior."""
@@ -71,7 +137,7 @@ class _Factorized(Random):
         self.left = self.add_weight("left", [fan_in, self._num_factors])
         self.right = self.add_weight("right", [self._num_factors, self._units])
         self.strength = vector("strength", 1.0)
-        self.logits = vector("posterior_logits", np.log(pi / (1.0 - pi)).astype(np.float32))
+        self.logits = vector(POSTERIOR_LOGITS, np.log(pi / (1.0 - pi)).astype(np.float32))
         self.c = vector("posterior_c", _inverse_softplus(self._alpha))
         self.d = vector("posterior_d", _inverse_softplus(1.0))
         if self._has_bias:
@@ -80,7 +146,7 @@ class _Factorized(Random):
     def _scores(self, training: bool) -> tf.Tensor:
         """lambda = r * b, float32 [F]; in training adds the KL term, a share for each example."""
         client = calling.current(self.name).client
-        logits = tf.convert_to_tensor(self.logits)
+        logits = _with_gradient_times(self._rate, tf.convert_to_tensor(self.logits))
         if not training:
             never = tf.equal(client.rounds, 0)
             return self.strength * tf.where(never, tf.ones_like(logits), tf.sigmoid(logits))
@@ -148,6 +214,7 @@ class FactorizedLayers(Layers):
       factors: F of the layers that are factorised, by name; None: of all, as many as outputs.
       alpha_over_factors: alpha / F, of the prior Beta(alpha, 1).
       temperature: Of the relaxed Bernoulli.
+      posterior_rate: How many times faster than everything else the logits of pi learn.
 
     Raises:
       ValueError: If a number is not positive.
@@ -156,12 +223,14 @@ class FactorizedLayers(Layers):
     factors: Mapping[str, int] | None = None
     alpha_over_factors: float = 1.0
     temperature: float = 2 / 3
+    posterior_rate: float = 1.0
 
     def __post_init__(self):
         for name, value in (
             *((f"The number of factors of {k}", f) for k, f in (self.factors or {}).items()),
             ("alpha_over_factors", self.alpha_over_factors),
             ("temperature", self.temperature),
+            ("posterior_rate", self.posterior_rate),
         ):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive, found {value}.")
@@ -192,6 +261,7 @@ class FactorizedLayers(Layers):
             "factors": factors,
             "alpha": self.alpha_over_factors * factors,
             "temperature": self.temperature,
+            "rate": self.posterior_rate,
             "bias": self.bias,
             "name": name,
         }
