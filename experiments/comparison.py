@@ -65,6 +65,13 @@ def _draw(folder: Path, curves, by_client, made: Setup) -> None:
         figures.accuracy_by_client(by_client, made.population.ids),
         folder / "accuracy_by_client.png",
     )
+    groups = np.array(made.population.groups)
+    if any(groups):
+        panels = {
+            method: {group: values[groups == group] for group in dict.fromkeys(groups)}
+            for method, values in by_client.items()
+        }
+        figures.save(figures.histograms_by_group(panels), folder / "accuracy_by_group.png")
 
 
 def _table(summaries: Sequence[dict[str, Any]]) -> str:

@@ -53,6 +53,7 @@ _METHOD_OPTIONS = {
     "local_loss_weight": "local_loss_weight",
     "norm_weights": "norm_weights",
     "proximal_strength": "proximal_strength",
+    "q": "q",
     "alpha_over_factors": "alpha_over_factors",
     "temperature": "temperature",
     "posterior_rate": "posterior_rate",

@@ -11,19 +11,22 @@ from experiments.flags import data as data_flags
 from experiments.flags import run as run_flags
 from tff_het import datasets, partitions
 
-# Flag -> (partition that it belongs to, its option there, how the flag's text is read).
-_PARTITION_OPTIONS: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
-    "shards_per_client": ("shards", "shards_per_client", int),
-    "dirichlet_alpha": ("dirichlet", "alpha", float),
-    "dirichlet_min_examples": ("dirichlet", "min_examples", int),
-    "client_classes": ("disjoint_classes", "classes", lambda text: _classes(text)),
-    "group_column": ("groups", "column", str),
-    "max_groups": ("groups", "max_groups", int),
-    "shared_classes": ("groups", "shared_classes", int),
-    "cluster_projection": ("clusters", "projection", str),
-    "cluster_components": ("clusters", "num_components", int),
-    "cluster_assignment": ("clusters", "assignment", str),
-    "shuffle_fraction": ("clusters", "shuffle_fraction", float),
+# Flag -> (partitions that it belongs to, its option there, how the flag's text is read).
+_PARTITION_OPTIONS: dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any]]] = {
+    "shards_per_client": (("shards", "multimodal"), "shards_per_client", int),
+    "single_class": (("shards",), "single_class", bool),
+    "minority_classes": (("multimodal",), "minority_classes", lambda texts: list(map(int, texts))),
+    "minority_clients": (("multimodal",), "minority_clients", int),
+    "dirichlet_alpha": (("dirichlet",), "alpha", float),
+    "dirichlet_min_examples": (("dirichlet",), "min_examples", int),
+    "client_classes": (("disjoint_classes",), "classes", lambda text: _classes(text)),
+    "group_column": (("groups",), "column", str),
+    "max_groups": (("groups",), "max_groups", int),
+    "shared_classes": (("groups",), "shared_classes", int),
+    "cluster_projection": (("clusters",), "projection", str),
+    "cluster_components": (("clusters",), "num_components", int),
+    "cluster_assignment": (("clusters",), "assignment", str),
+    "shuffle_fraction": (("clusters",), "shuffle_fraction", float),
 }
 
 
@@ -68,33 +71,35 @@ def deal() -> Dealt:
         raise ValueError(error) from error
     if data_flags.POSITIVE_LABEL.value is not None:
         dataset = dataset.one_against_rest(data_flags.POSITIVE_LABEL.value)
-    partition = partitions.make(
-        data_flags.PARTITION.value,
-        dataset.train,
-        dataset.test,
-        num_clients=data_flags.NUM_CLIENTS.value,
-        seed=run_flags.SEED.value,
-        allow_empty_test=data_flags.ALLOW_EMPTY_TEST.value,
+    common = {
+        "num_clients": data_flags.NUM_CLIENTS.value,
+        "seed": run_flags.SEED.value,
+        "allow_empty_test": data_flags.ALLOW_EMPTY_TEST.value,
         **options,
-    )
+    }
+    name, fraction = data_flags.PARTITION.value, data_flags.LOCAL_TEST_FRACTION.value
+    if fraction is not None:
+        return Dealt(*partitions.make_with_local_test(name, dataset, fraction=fraction, **common))
+    partition = partitions.make(name, dataset.train, dataset.test, **common)
     return Dealt(dataset, partition)
 
 
 def _partition_options() -> dict[str, Any]:
     given = {}
-    for flag, (partition, option, read) in _PARTITION_OPTIONS.items():
+    for flag, (takers, option, read) in _PARTITION_OPTIONS.items():
         text = flags.FLAGS[flag].value
         if text is None:
             continue
-        if partition != data_flags.PARTITION.value:
+        if data_flags.PARTITION.value not in takers:
             raise ValueError(
-                f"--{flag} belongs to --partition={partition}; found "
+                f"--{flag} belongs to --partition={' or '.join(takers)}; found "
                 f"--partition={data_flags.PARTITION.value}."
             )
         try:
             given[option] = read(text)
         except ValueError as error:
-            raise ValueError(f"--{flag}={text} is not of the form it has: {error}") from error
+            given_text = ",".join(text) if isinstance(text, list) else text
+            raise ValueError(f"--{flag}={given_text} is not of the form it has: {error}") from error
     return given
 
 

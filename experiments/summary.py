@@ -58,6 +58,7 @@ def of_run(
     for split, local in result.evaluation.local.items():
         accuracy = statistics.distribution(local.accuracy, local.num_examples)
         loss = statistics.distribution(local.loss, local.num_examples)
+        accuracy |= statistics.by_group(local.accuracy, local.num_examples, local.groups)
         values |= {f"local_{split}_accuracy_{name}": value for name, value in accuracy.items()}
         values |= {
             f"local_{split}_loss_{name}": loss[name] for name in ("mean", "weighted_mean", "std")

@@ -2,12 +2,17 @@
 
 import os
 import pathlib
+import signal
 from collections.abc import Iterator
 
 import pytest
 import tensorflow_federated as tff
 
 from tff_het.simulation import runtime
+
+
+# What is started in the background ignores interrupts, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

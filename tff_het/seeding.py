@@ -18,6 +18,7 @@ CLIENT_STATE = 6
 SERVER = 7
 EVALUATION = 8
 DATA = 9
+LOCAL_TEST = 10
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -27,7 +27,21 @@ NUM_CLIENTS = flags.DEFINE_integer(
     "num_clients", None, "Number of clients. Default: what suits the data set.", lower_bound=1
 )
 SHARDS_PER_CLIENT = flags.DEFINE_integer(
-    "shards_per_client", None, "Shards of one class each a client gets (partition shards)."
+    "shards_per_client", None, "Shards a client gets (partitions shards and multimodal)."
+)
+SINGLE_CLASS = flags.DEFINE_bool(
+    "single_class", None, "Cut every class by itself into shards (partition shards). Default: no."
+)
+MINORITY_CLASSES = flags.DEFINE_list(
+    "minority_classes",
+    None,
+    "Labels, such as 0,2,4: the classes that the minority's clients hold (partition multimodal).",
+)
+MINORITY_CLIENTS = flags.DEFINE_integer(
+    "minority_clients",
+    None,
+    "How many of --num_clients are the minority (partition multimodal).",
+    lower_bound=1,
 )
 DIRICHLET_ALPHA = flags.DEFINE_float(
     "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet)."
@@ -85,6 +99,14 @@ SHUFFLE_FRACTION = flags.DEFINE_float(
 )
 ALLOW_EMPTY_TEST = flags.DEFINE_bool(
     "allow_empty_test", False, "Accept clients without test examples; they are not tested."
+)
+LOCAL_TEST_FRACTION = flags.DEFINE_float(
+    "local_test_fraction",
+    None,
+    "Deal the training examples alone, and test each client on this share of its own. Default: the "
+    "data set's test examples are dealt as well.",
+    lower_bound=0.0,
+    upper_bound=0.9,
 )
 VALIDATION_FRACTION = flags.DEFINE_float(
     "validation_fraction",

@@ -44,6 +44,12 @@ PROXIMAL_STRENGTH = flags.DEFINE_float(
     "mu: how strongly clients are held near the global model (method fed_prox). Default: 1.",
     lower_bound=0.0,
 )
+Q = flags.DEFINE_float(
+    "q",
+    None,
+    "How much a client's loss counts; 0 for all clients the same (method q_ffl). Default: 0.001.",
+    lower_bound=0.0,
+)
 FACTORS = flags.DEFINE_list(
     "factors",
     None,

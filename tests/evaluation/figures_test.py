@@ -8,7 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from tff_het.evaluation import figures
-from tff_het.evaluation.figures import Curve, accuracy_by_client, accuracy_over_rounds, save
+from tff_het.evaluation.figures import (
+    Curve,
+    accuracy_by_client,
+    accuracy_over_rounds,
+    histograms_by_group,
+    save,
+)
 
 
 def test_a_line_for_each_method_with_its_band():
@@ -66,6 +72,33 @@ def test_what_cannot_be_drawn_is_refused():
         accuracy_by_client({"a": [0.5]}, ["x", "y"])
     with pytest.raises(ValueError, match="0 methods"):
         accuracy_by_client({}, ["x"])
+
+
+def test_histograms_show_the_share_of_each_groups_clients():
+    figure = histograms_by_group(
+        {
+            "fed_avg": {"majority": [0.91, 0.92, 0.93, 0.52], "minority": [0.11, 1.0, np.nan]},
+            "waffle": {"majority": [0.97] * 4, "minority": [0.97, 0.97]},
+        }
+    )
+    panels = figure.get_axes()
+    assert [ax.get_title() for ax in panels] == ["fed_avg", "waffle"]
+    for ax, wanted in zip(
+        panels,
+        [{0.9: [0.75], 0.5: [0.25], 0.1: [0.5], 0.95: [0.5]}, {0.95: [1.0, 1.0]}],
+        strict=True,
+    ):
+        found: dict = {}
+        for bar in ax.patches:
+            if bar.get_height():
+                found.setdefault(round(bar.get_x(), 6), []).append(round(bar.get_height(), 6))
+        assert found == wanted
+    labels = [text.get_text() for text in panels[0].get_legend().get_texts()]
+    assert labels == ["majority (4)", "minority (2)"]
+    with pytest.raises(ValueError, match="no histograms"):
+        histograms_by_group({})
+    with pytest.raises(ValueError, match="'a' has no client that was tested"):
+        histograms_by_group({"a": {"majority": [np.nan], "minority": []}})
 
 
 def test_pictures_are_the_same_bytes_every_time(tmp_path):

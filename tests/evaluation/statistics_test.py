@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tff_het.evaluation.statistics import distribution
+from tff_het.evaluation.statistics import by_group, distribution
 
 
 def test_numbers_by_hand():
@@ -15,6 +15,7 @@ def test_numbers_by_hand():
         "mean": 0.5625,
         "weighted_mean": pytest.approx((1.0 + 1.0 + 0.0 + 3.0) / 8),
         "std": pytest.approx(math.sqrt((1**2 + 7**2 + 9**2 + 3**2) / 4) / 16),
+        "variance": pytest.approx((1**2 + 7**2 + 9**2 + 3**2) / 4 / 256),
         "min": 0.0,
         "max": 1.0,
         "median": 0.625,
@@ -62,3 +63,26 @@ def test_what_cannot_be_summarised_is_refused():
         distribution([0.5, 0.5], [1, 1, 1])
     with pytest.raises(ValueError, match="must not be negative, found -1"):
         distribution([0.5, 0.5], [1, -1])
+
+
+def test_groups_by_hand():
+    values, sizes = [0.5, 0.9, 1.0, 0.7, np.nan], [2, 1, 5, 4, 0]
+    assert by_group(values, sizes, ["few", "many", "few", "many", "many"]) == {
+        "mean_few": pytest.approx(0.75),
+        "mean_many": pytest.approx(0.8),
+        # Two clients with examples each: the first group counts as the larger one.
+        "gap": pytest.approx(-0.05),
+    }
+    # The larger group has the lower mean, so that the gap is negative.
+    found = by_group(values, sizes, ["many", "few", "many", "many", "few"])
+    assert found["gap"] == pytest.approx((0.5 + 1.0 + 0.7) / 3 - 0.9)
+    # Of three groups the largest and the smallest one.
+    found = by_group([0.1, 0.1, 0.1, 0.4, 0.4, 0.8], [1] * 6, [*"aaabbc"])
+    assert found["gap"] == pytest.approx(0.1 - 0.8) and len(found) == 4
+
+
+def test_no_groups_to_compare():
+    assert by_group([0.1, 0.2], [1, 1], ["", ""]) == {}
+    assert by_group([0.1, np.nan], [1, 0], ["a", "b"]) == {}
+    with pytest.raises(ValueError, match=r"found \(2,\), \(2,\) and 1 groups"):
+        by_group([0.1, 0.2], [1, 1], ["a"])

@@ -246,6 +246,44 @@ def test_centralized_is_tested_at_each_client(programs, tmp_path, folder):
     assert [row["method"] for row in table] == ["fed_avg", "centralized"]
 
 
+def test_sub_populations_with_tests_of_their_own(programs, tmp_path):
+    """Two groups of clients; each is tested on a share of its own training examples."""
+    programs.run(
+        "--dataset=digits", "--partition=multimodal", "--num_clients=8", "--minority_clients=2",
+        "--minority_classes=0,2,4,6,8", "--local_test_fraction=0.25", "--method=q_ffl", "--q=1",
+        "--rounds=2", "--validation_fraction=0.1", f"--output_dir={tmp_path}",
+    )  # fmt: skip
+    clients = [r for r in rows(tmp_path / "q_ffl" / "clients.csv") if r["round"] == "2"]
+    tested = [r for r in clients if r["split"] == "test"]
+    groups = ["majority"] * 6 + ["minority"] * 2
+    assert [r["group"] for r in tested] == groups
+    assert [r["client"] for r in tested] == [
+        *(f"majority_{k}" for k in range(6)),
+        *(f"minority_{k}" for k in range(2)),
+    ]
+    summary = json.loads((tmp_path / "q_ffl" / "summary.json").read_text())
+    metrics = rows(tmp_path / "q_ffl" / "metrics.csv")
+    assert len(metrics) == 2
+    for split in ("test", "validation"):
+        accuracy = np.array([float(r["accuracy"]) for r in clients if r["split"] == split])
+        wanted = {
+            "mean_majority": accuracy[:6].mean(),
+            "mean_minority": accuracy[6:].mean(),
+            "gap": accuracy[:6].mean() - accuracy[6:].mean(),
+        }
+        for name, value in wanted.items():
+            assert summary[f"local_{split}_accuracy_{name}"] == pytest.approx(value)
+            assert float(metrics[1][f"local_{split}_accuracy_{name}"]) == pytest.approx(value)
+        assert summary[f"local_{split}_accuracy_variance"] == pytest.approx(accuracy.var())
+    # The global model is tested on what the clients are tested on, and on nothing else.
+    sizes = [int(r["num_examples"]) for r in tested]
+    accuracy = np.array([float(r["accuracy"]) for r in tested])
+    assert len(set(sizes)) == 1
+    assert summary["global_test_accuracy"] == pytest.approx(accuracy.mean())
+    for figures in (tmp_path / "figures", tmp_path / "q_ffl" / "figures"):
+        assert (figures / "accuracy_by_group.png").exists()
+
+
 def test_other_store_and_validation(programs, tmp_path, folder):
     """local_only, where nothing travels, with states on disk and a part for validation."""
     programs.run(

@@ -52,6 +52,7 @@ CASES = [
     ),
     Case("fed_avg", local=[], label="-adversary", adversary=True),
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
+    Case("q_ffl", local=[], options={"q": 0.5}),
     Case("hdafl", local=HEAD),
     Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
     Case("hdafl", local=HEAD + ADVERSARY, label="-adversary", adversary=True),

@@ -153,7 +153,35 @@ def test_tff_has_the_other_sign():
             np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_fed_prox_without_the_term_is_fed_avg():
+def test_fed_prox_without_the_term_has_fed_avgs_numbers():
+    element = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
+    found = {}
+    for method, options in (("fed_avg", {}), ("fed_prox", {"proximal_strength": 0.0})):
+        process = methods.build(
+            method,
+            architectures.make("mlp", element, 3),
+            LocalTraining(optimizers.build_sgdm(0.1), batch_size=BATCH, epochs=2),
+            seed=0,
+            **options,
+        )
+        state = process.initialize()
+        for round_num in range(ROUNDS):
+            clients = [
+                collections.OrderedDict(
+                    client=np.int32(index),
+                    seed=np.array([round_num, index], np.int32),
+                    examples=make_examples(n),
+                    state=process.init_state(index, 0, state),
+                )
+                for index, n in enumerate(SIZES)
+            ]
+            state = process.next(state, clients).state
+        found[method] = state.weights.trainable
+    for one, other in zip(found["fed_avg"], found["fed_prox"], strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+def test_fed_prox_without_the_term_is_tffs_fed_avg():
     initial = keras_mlp().get_weights()
     client = optimizers.build_sgdm(0.1)
     wanted = tff_weights(initial, tff.learning.algorithms.build_weighted_fed_avg, client)

@@ -27,6 +27,7 @@ CASES = {
     "disjoint_classes": {"num_clients": 4},
     "groups": {"num_clients": 5},
     "dirichlet": {"num_clients": 6, "alpha": 0.5},
+    "multimodal": {"num_clients": 9, "minority_clients": 2, "minority_classes": [0, 3, 8]},
 }
 
 
@@ -59,7 +60,7 @@ def test_seed_decides_and_no_example_is_owned_twice(name):
         for parts, size in ((partition.train, 1003), (partition.test, 407)):
             together = np.concatenate(parts)
             assert len(np.unique(together)) == len(together) <= size
-            if name != "shards":
+            if name not in ("shards", "multimodal"):
                 assert len(together) == size
     assert not any(same(made[0], other) for other in made[1:])
 
@@ -74,7 +75,7 @@ def test_global_generator_is_neither_read_nor_moved(name):
     assert same(one, make(name))
 
 
-@pytest.mark.parametrize("name", ["shards", "disjoint_classes", "dirichlet"])
+@pytest.mark.parametrize("name", ["shards", "multimodal", "disjoint_classes", "dirichlet"])
 def test_test_distribution_follows_that_of_train(name):
     # Ten of each class in test for each hundred in train, so that shards cut both alike.
     train, test = examples(3000), examples(600, seed=1)
@@ -112,6 +113,22 @@ def test_shards_discard_the_remainder_evenly():
     for seed in range(100):
         lost += np.bincount(TRAIN["y"]) - make("shards", seed).class_counts(TRAIN["y"]).sum(axis=0)
     assert lost.sum() == 1300 and lost.min() > 80
+
+
+def test_shards_can_be_of_a_single_class():
+    # 30 shards of 10 classes, whose examples the classes do not divide evenly.
+    train, test = examples(1003, num_classes=7), examples(407, num_classes=7, seed=1)
+    for seed in SEEDS:
+        partition = make("shards", seed, train, test, single_class=True)
+        counts = partition.class_counts(train["y"])
+        assert (counts > 0).sum(axis=1).max() <= 3
+        # The two largest classes, of 144 examples, are cut into five shards of 28, the others into
+        # four of 35: what remains of each division belongs to nobody.
+        assert counts.sum(axis=0).tolist() == [140] * 7
+        assert not (counts % ([28] * 2 + [35] * 5)).any()
+        np.testing.assert_array_equal(counts > 0, partition.class_counts(test["y"], "test") > 0)
+    straddling = make("shards", 0, train, test).class_counts(train["y"])
+    assert (straddling > 0).sum(axis=1).max() > 3
 
 
 def test_disjoint_classes_are_disjoint_and_even():

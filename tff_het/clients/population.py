@@ -27,6 +27,7 @@ class Client:
       train: Columns of C-contiguous arrays [n, ...], n > 0.
       validation: The same columns; n may be 0.
       test: The same columns; n may be 0.
+      group: The sub-population that it is of; empty where there are none.
 
     Raises:
       ValueError: There are no training examples, or a split's columns differ from those of
@@ -37,6 +38,7 @@ class Client:
     train: Examples
     validation: Examples
     test: Examples
+    group: str = ""
 
     def __post_init__(self) -> None:
         expected = _spec(self.train)
@@ -70,6 +72,7 @@ class Population(Sequence[Client]):
 
     Attributes:
       ids: The clients' ids, in order.
+      groups: Their sub-populations, in order; empty names where there are none.
       columns: The columns that all clients hold.
       element_spec: Column -> (dtype, shape of one example), the same for all clients.
       num_train_examples: int64 [clients].
@@ -89,6 +92,7 @@ class Population(Sequence[Client]):
             raise ValueError("A population needs at least one client; found 0.")
         self.ids: tuple[str, ...] = tuple(client.id for client in self._clients)
         _check_unique(self.ids)
+        self.groups: tuple[str, ...] = tuple(client.group for client in self._clients)
         first = self._clients[0]
         self.element_spec: Spec = _spec(first.train)
         for client in self._clients[1:]:
@@ -159,6 +163,7 @@ class Population(Sequence[Client]):
                     train=_rows(dataset.train, columns, own[~held_out]),
                     validation=_rows(dataset.train, columns, own[held_out]),
                     test=_rows(dataset.test, columns, partition.test[index]),
+                    group=partition.groups[index] if partition.groups else "",
                 )
             )
         return cls(clients)

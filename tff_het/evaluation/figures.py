@@ -27,6 +27,7 @@ _BOX_INCHES = 0.8
 _LONG_METHOD = 10  # Characters that fit under a box,
 _LONG_CLIENT = 4  # and under a client.
 _BAND_ALPHA = 0.18
+_BINS = np.linspace(0.0, 1.0, 21)
 
 
 class Curve(NamedTuple):
@@ -133,6 +134,53 @@ def accuracy_by_client(
         _draw_clients(axes[1], values, client_labels)
         figure.legend(loc="outside right center", frameon=False)
     for ax in axes:
+        _tidy(ax)
+    return figure
+
+
+def histograms_by_group(
+    panels: Mapping[str, Mapping[str, npt.ArrayLike]],
+    *,
+    columns: int = 3,
+    xlabel: str = "client's test accuracy (fraction of examples)",
+) -> Figure:
+    """Draws how a measure is distributed over the clients of each sub-population.
+
+    A group's bars add up to 1, so that small groups are seen as well as large ones.
+
+    Args:
+      panels: By the panel's title (a method), values in [0, 1] by group; nan where a client was not
+        tested.
+      columns: Panels in a row.
+      xlabel: The measure and its unit.
+
+    Raises:
+      ValueError: If there are no panels, or one has no value.
+    """
+    if not panels:
+        raise ValueError("There are no histograms to draw.")
+    columns = min(len(panels), columns)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.0 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    for (title, groups), ax in zip(panels.items(), axes, strict=False):
+        tested = {name: np.asarray(values, np.float64) for name, values in groups.items()}
+        tested = {name: values[~np.isnan(values)] for name, values in tested.items()}
+        if not any(map(len, tested.values())):
+            raise ValueError(f"Panel {title!r} has no client that was tested.")
+        for index, (name, values) in enumerate(tested.items()):
+            ax.hist(
+                values,
+                bins=_BINS,
+                weights=np.full(len(values), 1 / max(len(values), 1)),
+                color=_COLOURS[index % len(_COLOURS)],
+                alpha=0.6,
+                label=f"{name} ({len(values)})",
+            )
+        ax.set(title=title, xlabel=xlabel, ylabel="share of the group's clients")
+        ax.legend(frameon=False)
         _tidy(ax)
     return figure
 

@@ -27,6 +27,7 @@ class LocalTest:
       loss: float64 [K], mean cross entropy in nats; nan for clients without
         examples, or where the model's outputs are not finite.
       rounds: int64 [K], how often each client has trained; 0 means never.
+      groups: [K], the clients' sub-populations; empty names where there are none.
       pooled_auc: With two classes: area under the ROC curve of all clients' examples
         together, each scored by its own client's model (logit of class 1 minus
         that of class 0); None with more classes or where one has no examples, nan
@@ -38,6 +39,7 @@ class LocalTest:
     accuracy: np.ndarray
     loss: np.ndarray
     rounds: np.ndarray
+    groups: tuple[str, ...]
     pooled_auc: float | None
 
 
@@ -106,6 +108,7 @@ def local_test(
         np.array(accuracy, np.float64),
         np.array(loss, np.float64),
         np.array(rounds, np.int64),
+        population.groups,
         _pooled_auc(labels, scores),
     )
 

@@ -1,4 +1,6 @@
-"""How a measure is distributed over the clients."""
+"""How a measure is distributed over the clients, and over their sub-populations."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +20,15 @@ def distribution(
       higher_is_better: Which end is the worst: True for accuracies, False for losses.
 
     Returns:
-      By name, in the values' unit except for the first, over the K' clients with examples:
+      By name, in the values' unit except for `num_clients` and `variance`, over the K' clients
+      with examples:
       `num_clients`: K'.
       `mean`: each client counts the same.
       `weighted_mean`: each example counts the same; for accuracies, the accuracy
         on all clients' examples pooled.
       `std`: population standard deviation (ddof=0): these are all the clients and
-        not a sample of them. As in the fairness tables of Li et al. (2020, q-FFL).
+        not a sample of them.
+      `variance`: its square, as in the fairness tables of Li et al. (2020, q-FFL).
       `min`, `max`, `median`.
       `worst_decile`: mean over the worst tenth of the clients, ceil(K' / 10) of them.
       `decile_10`, `decile_20`, ..., `decile_90`: percentiles, linearly interpolated.
@@ -58,6 +62,7 @@ def distribution(
         "mean": float(np.mean(values)),
         "weighted_mean": float(np.average(values, weights=num_examples)),
         "std": float(np.std(values)),
+        "variance": float(np.var(values)),
         "min": float(np.min(values)),
         "max": float(np.max(values)),
         "median": float(np.median(values)),
@@ -65,3 +70,42 @@ def distribution(
         "worst_decile": float(np.nan if np.isnan(values).any() else np.mean(worst)),
         **{f"decile_{p}": float(d) for p, d in zip(percentages, deciles, strict=True)},
     }
+
+
+def by_group(
+    values: npt.ArrayLike, num_examples: npt.ArrayLike, groups: Sequence[str]
+) -> dict[str, float]:
+    """Compares sub-populations of the clients.
+
+    Clients without examples are left out, and so are groups of such clients alone.
+
+    Args:
+      values: [K], one value a client.
+      num_examples: [K], how many examples each value was measured on.
+      groups: [K], the sub-population of each client.
+
+    Returns:
+      By name, in the values' unit; nothing where there are fewer than two groups:
+      `mean_<group>`: in which each client counts the same.
+      `gap`: that of the group with most clients minus that of the group with fewest; where two have
+        equally many, the one that comes first is taken for the larger.
+
+    Raises:
+      ValueError: If there is not one value, number and group for each client.
+    """
+    values, num_examples = np.asarray(values, np.float64), np.asarray(num_examples)
+    if not values.shape == num_examples.shape == (len(groups),):
+        raise ValueError(
+            "values, num_examples and groups must hold one entry a client, found "
+            f"{values.shape}, {num_examples.shape} and {len(groups)} groups."
+        )
+    own: dict[str, list[float]] = {}
+    for value, size, group in zip(values, num_examples, groups, strict=True):
+        if size > 0:
+            own.setdefault(group, []).append(float(value))
+    if len(own) < 2:
+        return {}
+    means = {group: float(np.mean(found)) for group, found in own.items()}
+    largest_first = sorted(own, key=lambda group: -len(own[group]))
+    gap = means[largest_first[0]] - means[largest_first[-1]]
+    return {**{f"mean_{group}": mean for group, mean in means.items()}, "gap": gap}

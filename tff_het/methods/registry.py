@@ -13,12 +13,14 @@ from tff_het.methods.fed_recon import build_fed_recon
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.lg_fedavg import build_lg_fedavg
 from tff_het.methods.local_only import build_local_only
+from tff_het.methods.q_ffl import build_q_ffl
 from tff_het.methods.waffle import build_waffle
 from tff_het.models.architectures import Architecture
 
 METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "fed_avg": build_fed_avg,
     "fed_prox": build_fed_prox,
+    "q_ffl": build_q_ffl,
     "fed_recon": build_fed_recon,
     "hdafl": build_hdafl,
     "lg_fedavg": build_lg_fedavg,

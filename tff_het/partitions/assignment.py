@@ -16,11 +16,13 @@ class Assignment(NamedTuple):
       train: For each client the indices of its training examples, in any order.
       test: The same for its test examples.
       client_ids: A name for each client; None for 'client_0', 'client_1', ...
+      groups: The sub-population that each client is of; None where there are none.
     """
 
     train: Sequence[np.ndarray]
     test: Sequence[np.ndarray]
     client_ids: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
 
 
 def require_count(num_clients: int | None, at_most: int, unit: str) -> int:
@@ -44,6 +46,16 @@ def require_count(num_clients: int | None, at_most: int, unit: str) -> int:
             f"num_clients must be from 1 to {at_most}, the number of {unit}; found {num_clients}."
         )
     return num_clients
+
+
+def require_shards(shards_per_client: int) -> None:
+    """Checks how many shards a client gets.
+
+    Raises:
+      ValueError: The number is below 1.
+    """
+    if shards_per_client < 1:
+        raise ValueError(f"shards_per_client must be 1 or more; found {shards_per_client}.")
 
 
 def indices_by_owner(owners: np.ndarray, num_clients: int) -> list[np.ndarray]:

@@ -36,6 +36,7 @@ class Partition:
       num_test: The same for the test part.
       options: The options it was made with, as JSON holds them (tuples become lists).
       allow_empty_test: Whether clients may be without test examples.
+      groups: The sub-population that each client is of; empty where there are none.
 
     Raises:
       ValueError: One of the above does not hold, or a client has no training examples.
@@ -50,6 +51,7 @@ class Partition:
     num_test: int
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     allow_empty_test: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"Partition {self.name!r}"
@@ -57,6 +59,11 @@ class Partition:
             raise ValueError(
                 f"{where}: client ids must be one or more and all different; found"
                 f" {_some(self.client_ids)}."
+            )
+        if self.groups and len(self.groups) != len(self.client_ids):
+            raise ValueError(
+                f"{where}: groups must be one for each of {len(self.client_ids)} clients, or none;"
+                f" found {len(self.groups)}."
             )
         try:
             object.__setattr__(self, "options", json.loads(json.dumps(dict(self.options))))
@@ -218,6 +225,7 @@ class Partition:
             "num_test": self.num_test,
             "options": self.options,
             "allow_empty_test": self.allow_empty_test,
+            "groups": self.groups,
         }
         arrays = {"meta": np.array(json.dumps(meta))}
         for split in ("train", "test"):
@@ -250,7 +258,11 @@ class Partition:
             meta = json.loads(str(meta_text))
             train, train_bounds, test, test_bounds = rest
             return cls(
-                **{**meta, "client_ids": tuple(meta["client_ids"])},
+                **{
+                    **meta,
+                    "client_ids": tuple(meta["client_ids"]),
+                    "groups": tuple(meta["groups"]),
+                },
                 train=tuple(np.split(train, train_bounds)),
                 test=tuple(np.split(test, test_bounds)),
             )

@@ -13,6 +13,7 @@ from tff_het.partitions.dirichlet import dirichlet
 from tff_het.partitions.disjoint_classes import disjoint_classes
 from tff_het.partitions.groups import groups
 from tff_het.partitions.iid import iid
+from tff_het.partitions.multimodal import multimodal
 from tff_het.partitions.partition import Partition
 from tff_het.partitions.shards import shards
 
@@ -23,6 +24,7 @@ _PARTITIONS: dict[str, Callable[..., Assignment]] = {
     "disjoint_classes": disjoint_classes,
     "groups": groups,
     "iid": iid,
+    "multimodal": multimodal,
     "shards": shards,
 }
 _COMMON = ("train", "test", "rng", "num_clients")
@@ -90,6 +92,7 @@ def make(
         num_test=len(test["y"]),
         options={**accepted, **options},
         allow_empty_test=allow_empty_test,
+        groups=tuple(assignment.groups or ()),
     )
 
 

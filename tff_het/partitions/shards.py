@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tff_het.partitions.assignment import Assignment, Examples, require_count
+from tff_het.partitions import class_shards
+from tff_het.partitions.assignment import Assignment, Examples, require_count, require_shards
 
 
 def shards(
@@ -12,6 +13,7 @@ def shards(
     *,
     num_clients: int | None,
     shards_per_client: int = 2,
+    single_class: bool = False,
 ) -> Assignment:
     """The pathological non-i.i.d. partition of McMahan et al. 2017.
 
@@ -27,12 +29,14 @@ def shards(
       rng: Source of all random draws.
       num_clients: Number of clients.
       shards_per_client: Shards of each client.
+      single_class: Cut each class by itself, so that no shard has examples of two (WAFFLe, 2020,
+        appendix B.1). All classes are cut into equally many shards (up to one, where the classes do
+        not divide them), which are of equal size within a class only.
 
     Raises:
       ValueError: There are fewer training examples than shards, or a count is below 1.
     """
-    if shards_per_client < 1:
-        raise ValueError(f"shards_per_client must be 1 or more; found {shards_per_client}.")
+    require_shards(shards_per_client)
     num_train = len(train["y"])
     num_clients = require_count(num_clients, num_train, "training examples")
     num_shards = num_clients * shards_per_client
@@ -41,12 +45,19 @@ def shards(
             f"{num_clients} clients with {shards_per_client} shards each need {num_shards} training"
             f" examples or more; found {num_train}. Ask for fewer clients or shards."
         )
-    shard_of_client = rng.permutation(num_shards).reshape(num_clients, shards_per_client)
+    order = rng.permutation(num_shards)
+    if single_class:
+        classes = np.unique(train["y"]).tolist()
+        counts = class_shards.shards_of_classes(train["y"], classes, num_shards)
 
     def cut(labels: np.ndarray) -> list[np.ndarray]:
-        size = len(labels) // num_shards
-        kept = np.sort(rng.permutation(len(labels))[: size * num_shards])
-        by_label = kept[np.argsort(labels[kept], kind="stable")].reshape(num_shards, size)
-        return [by_label[own].reshape(-1) for own in shard_of_client]
+        if single_class:
+            pieces = class_shards.cut(labels, counts, rng)
+        else:
+            size = len(labels) // num_shards
+            kept = np.sort(rng.permutation(len(labels))[: size * num_shards])
+            by_label = kept[np.argsort(labels[kept], kind="stable")]
+            pieces = list(by_label.reshape(num_shards, size))
+        return class_shards.deal(pieces, order, shards_per_client)
 
     return Assignment(train=cut(train["y"]), test=cut(test["y"]))

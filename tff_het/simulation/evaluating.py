@@ -37,6 +37,12 @@ class Evaluation(NamedTuple):
             for name, chosen in _STATISTICS.items():
                 values = statistics.distribution(getattr(result, name), result.num_examples)
                 row |= {column(split, name, key): values[key] for key in chosen}
+            row |= {
+                column(split, "accuracy", key): value
+                for key, value in statistics.by_group(
+                    result.accuracy, result.num_examples, result.groups
+                ).items()
+            }
             if result.pooled_auc is not None:
                 row[column(split, "auc", "pooled")] = result.pooled_auc
         if self.global_test is not None:
@@ -52,6 +58,7 @@ class Evaluation(NamedTuple):
                     "round": done,
                     "split": split,
                     "client": client,
+                    "group": result.groups[index],
                     "num_examples": result.num_examples[index],
                     "accuracy": result.accuracy[index],
                     "loss": result.loss[index],
@@ -101,6 +108,9 @@ class Evaluator:
         for split in self.splits:
             for name, chosen in _STATISTICS.items():
                 columns += [column(split, name, key) for key in chosen]
+            sizes = np.array([len(getattr(client, split)["y"]) for client in self._population])
+            of_groups = statistics.by_group(np.zeros(len(sizes)), sizes, self._population.groups)
+            columns += [column(split, "accuracy", key) for key in of_groups]
             if split in self._splits_with_auc:
                 columns.append(column(split, "auc", "pooled"))
         if self.has_global_model:

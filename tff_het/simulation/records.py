@@ -144,5 +144,5 @@ class Records:
 
 
 CLIENT_COLUMNS = (
-    "round", "split", "client", "num_examples", "accuracy", "loss", "rounds_trained"
+    "round", "split", "client", "group", "num_examples", "accuracy", "loss", "rounds_trained"
 )  # fmt: skip

@@ -15,6 +15,7 @@ TEXTS = {
     "cgau": "cgau_rieger2020.txt",
     "hdafl": "hdafl_yang2020.txt",
     "lg_fedavg": "lg_fedavg_liang2019.txt",
+    "waffle": "waffle_2020.txt",
 }
 EXPERIMENTS = list(registry.experiments())
 

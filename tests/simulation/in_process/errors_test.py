@@ -122,8 +122,6 @@ def test_wrong_arguments_are_seen_before_work(in_process):
 
 
 PROGRAM = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # Tests in the background ignore it.
 import tff_het.quiet
 import numpy as np, tensorflow as tf, tensorflow_federated as tff
 from tff_het.simulation.in_process import in_process

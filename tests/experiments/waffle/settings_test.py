@@ -1,0 +1,180 @@
+"""What WAFFLe's tables are made of: flags, counts, measures, and which printed values disagree."""
+
+import csv
+import dataclasses
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from experiments.harness.experiment import Experiment
+from experiments.harness.store import Run, Status
+from experiments.waffle import curves, figure7, settings, table1, table2, table4, table5, table6
+from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, MULTIMODAL, UNIMODAL, WAFFLE
+from tff_het import methods
+from tff_het.learning.client_work import LocalTraining
+from tff_het.models import architectures
+from tff_het.models.layers import Layers
+
+SHAPES = {MNIST: (28, 28, 1), FMNIST: (28, 28, 1), CIFAR: (32, 32, 3)}
+
+
+def printed(experiment: Experiment) -> dict:
+    """(row, column) -> what is printed."""
+    return {(p.row, p.column): p for p in experiment.printed}
+
+
+def run(folder: pathlib.Path, columns: dict[str, list]) -> Run:
+    """A run with these columns of `metrics.csv`; None: nothing was measured."""
+    (folder / "files").mkdir()
+    with (folder / "files" / "metrics.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["round", *columns])
+        for n, values in enumerate(zip(*columns.values(), strict=True), start=1):
+            writer.writerow([n, *("" if v is None else v for v in values)])
+    return Run(folder, Status.OK, {"metrics": {}})
+
+
+# --- Runs -------------------------------------------------------------------------------------
+
+
+def flags(experiment: Experiment, cell: str, scale: str = "paper") -> dict[str, str]:
+    (found,) = [c.work for c in experiment.scales[scale].cells if c.name == cell]
+    assert not found.uses_test_data
+    return dict(found.flags)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("experiment", [table1.EXPERIMENT, table2.EXPERIMENT], ids=lambda e: e.name)
+def test_methods_differ_in_nothing_but_their_own_flags(experiment, data):
+    for scale in experiment.scales:
+        for setting in (UNIMODAL, MULTIMODAL) if experiment.name == "table1" else (MULTIMODAL,):
+            common = []
+            for method, own in settings.METHODS.items():
+                found = flags(experiment, settings.cell_name(data, setting, method), scale)
+                assert {name: found.pop(name) for name in own} == own
+                assert ("factors" in found) == (method == WAFFLE)
+                found.pop("factors", None)
+                common.append(found)
+            assert all(one == common[0] for one in common)
+
+
+@pytest.mark.parametrize(
+    ("data", "setting", "clients", "drawn", "rate"),
+    [
+        (MNIST, UNIMODAL, "100", "10", "0.04"),
+        (MNIST, MULTIMODAL, "120", "12", "0.04"),
+        (FMNIST, UNIMODAL, "100", "10", "0.02"),
+        (FMNIST, MULTIMODAL, "110", "11", "0.02"),
+        (CIFAR, MULTIMODAL, "110", "11", "0.02"),
+    ],
+)
+def test_settings_of_section_4_and_the_appendices(data, setting, clients, drawn, rate):
+    found = flags(table1.EXPERIMENT, settings.cell_name(data, setting, WAFFLE))
+    wanted = {
+        "num_clients": clients,
+        "clients_per_round": drawn,
+        "client_learning_rate": rate,
+        "rounds": "100",
+        "local_epochs": "5",
+        "batch_size": "10",
+        "shards_per_client": "2",
+        "bias": "false",
+    }
+    assert {name: found[name] for name in wanted} == wanted
+    assert found.get("minority_clients") == (None if setting == UNIMODAL else "20")
+
+
+def test_what_other_tables_change():
+    for experiment in (table4.EXPERIMENT, table5.EXPERIMENT):
+        for cell in experiment.scales["paper"].cells:
+            assert cell.work.flags["local_epochs"] == cell.name.rsplit("=")[-1]
+            assert cell.work.flags["rounds"] == "50"
+            assert cell.work.flags["client_learning_rate"] == "0.02"
+    for cell in table6.EXPERIMENT.scales["paper"].cells:
+        number, alpha = cell.name.split("/F=", 1)[1].split(", alpha/F=")
+        assert cell.work.flags["factors"] == f"dense_1={number}"
+        assert cell.work.flags["alpha_over_factors"] == alpha
+    for cell in figure7.EXPERIMENT.scales["paper"].cells:
+        assert cell.work.flags["shards_per_client"] == cell.name[-1]
+
+
+# --- Printed values ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_counts_are_marked_where_the_models_have_others(data):
+    """The paper's numbers of parameters beside those of the models, without biases."""
+    own = DATA[data]
+    element = {"x": (np.dtype(np.uint8), SHAPES[data]), "y": (np.dtype(np.int32), ())}
+    architecture = dataclasses.replace(
+        architectures.make(own.flags["model"], element, 10), kind=Layers(bias=False)
+    )
+    training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=10, epochs=1)
+    factors = dict(part.split("=") for part in own.factors.split(","))
+    waffle = methods.build(
+        "waffle",
+        architecture,
+        training,
+        seed=0,
+        factors={layer: int(number) for layer, number in factors.items()},
+    )
+    counts = dict.fromkeys(settings.BASELINES, architecture.model(local=()).num_parameters)
+    counts[WAFFLE] = waffle.model.num_global_parameters
+    for method, count in counts.items():
+        value = printed(table1.EXPERIMENT)[f"{data}, {method}", "# of parameters"]
+        assert bool(value.note) == (value.value != count), (data, method, count)
+    if data == MNIST:
+        assert counts[WAFFLE] == 120_200 and counts["FedAvg"] == 158_800
+    if data == FMNIST:
+        assert counts["FedAvg"] == 28_880
+
+
+def test_what_disagrees_in_print_is_marked():
+    """Gaps by subtraction, and means of all clients from those of the two groups."""
+    first, second = printed(table1.EXPERIMENT), printed(table2.EXPERIMENT)
+    marked = []
+    for data, own in DATA.items():
+        for method in settings.METHODS:
+            row = f"{data}, {method}"
+            majority, minority, gap = (second[row, c] for c in ("Majority", "Minority", "Gap"))
+            assert bool(gap.note) == (abs(majority.value - minority.value - gap.value) > 0.015)
+            everybody = np.average([majority.value, minority.value], weights=own.sizes)
+            mean = first[row, "Multimodal"]
+            assert bool(mean.note) == (abs(everybody - mean.value) > 1)
+            if mean.note:
+                assert f"give {everybody:.2f} =" in mean.note
+            marked += [place for place in (gap, mean) if place.note]
+    assert [(m.row, m.value) for m in marked] == [
+        ("FMNIST, FedAvg", 83.43),
+        ("FMNIST, FedProx", 83.59),
+        ("FMNIST, WAFFLe", 86.09),
+        ("CIFAR-10, FedProx", 32.7),
+    ]
+
+
+def test_intervals_are_read_with_the_values():
+    value = printed(table2.EXPERIMENT)["MNIST, FedAvg", "Minority"]
+    assert (value.value, value.interval) == (67.4, 11.26)
+    assert printed(table1.EXPERIMENT)["MNIST, WAFFLe", "# of parameters"].interval is None
+    with pytest.raises(ValueError, match="zip"):
+        list(settings.printed("row", ["one", "two"], "WAFFLe 1.5 2.5 3.5", "Table 0"))
+
+
+# --- Measures ---------------------------------------------------------------------------------
+
+
+def test_mean_of_the_last_rounds(tmp_path):
+    accuracy = [None if n % 2 else n / 100 for n in range(1, 21)]
+    found = {"a": run(tmp_path, {settings.ACCURACY: accuracy})}
+    assert settings.last_rounds("a").compute(found) == pytest.approx(0.16)
+    assert settings.last_rounds("a", count=4).compute(found) == pytest.approx(0.19)
+
+
+def test_curves_by_hand(tmp_path):
+    values = [0.1, None, 0.5, 0.4, None, 0.6, 0.3]
+    found = {"a": run(tmp_path, {"accuracy": values})}
+    assert curves.mean_over_rounds("a", "accuracy").compute(found) == pytest.approx(0.38)
+    # Moves of 0.4, 0.1, 0.2 and 0.3, of which the last two count.
+    assert curves.roughness("a", "accuracy").compute(found) == pytest.approx(0.25)
