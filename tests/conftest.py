@@ -10,7 +10,6 @@ import tensorflow_federated as tff
 
 from tff_het.simulation import runtime
 
-
 # What is started in the background ignores interrupts, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -113,8 +113,8 @@ def test_one_step_against_the_formula():
     salt = 3  # Behind the model itself, its input and its flattening.
     seed_b, seed_v = tf.unstack(tf.random.experimental.stateless_split(fold_in(step, salt), 2))
     draws["u"] = tf.random.stateless_uniform([4], seed_v, 1e-6, 1 - 1e-6).numpy().astype(float)
-    relaxed = tfp.distributions.RelaxedBernoulli(0.5, logits=tf.zeros([4])).sample(seed=seed_b)
-    draws["noise"] = 0.5 * (np.log(relaxed) - np.log1p(-relaxed.numpy())).astype(float)
+    logistic = tfp.distributions.Logistic(tf.zeros([4]), 1.0)
+    draws["noise"] = logistic.sample(seed=seed_b).numpy().astype(float)
 
     sent = process.client_update(process.download(state), [given])[0]
     after = values_of(

@@ -79,11 +79,12 @@ def softplus(x):
 @pytest.mark.parametrize("d", [0.4, 1.0, 9.0])
 @pytest.mark.parametrize("alpha", [0.5, 6.0, 120.0])
 def test_kl_of_v_against_quadrature(c, d, alpha):
-    # In s = v^c, whose density under q is d (1 - s)^(d - 1), nothing is singular at 0.
-    def integrand(s):
-        log_v, density = np.log(s) / c, d * (1 - s) ** (d - 1)
-        log_q = np.log(c * d) + (c - 1) * log_v + (d - 1) * np.log1p(-s)
-        return density * (log_q - np.log(alpha) - (alpha - 1) * log_v)
+    # Over u, uniform, v = (1 - u^(1/d))^(1/c): there is no density left to be singular.
+    def integrand(u):
+        rest = u ** (1 / d)  # 1 - v^c.
+        log_v = np.log1p(-rest) / c
+        log_q = np.log(c * d) + (c - 1) * log_v + (d - 1) * np.log(rest)
+        return log_q - np.log(alpha) - (alpha - 1) * log_v
 
     halves = [scipy.integrate.quad(integrand, *ends, limit=400)[0] for ends in ((0, 0.5), (0.5, 1))]
     expected = sum(halves)
@@ -179,6 +180,19 @@ def test_gradients_against_finite_differences(network):
         expected = (ends[0] - ends[1]) / (2 * step)
         found = float(tf.reduce_sum(gradients[index] * direction))
         assert found == pytest.approx(expected, rel=0.02, abs=3e-4), spec.path
+
+
+@pytest.mark.parametrize("logit", [-1000.0, -20.0, 20.0, 60.0, 1000.0])
+def test_gradients_are_finite_at_certain_factors(logit):
+    model = make(dense, temperature=0.1)
+    values = by_path(model, drawn(model))
+    values["hidden/posterior_logits"] = np.full(F, logit, np.float32)
+    flat = [tf.constant(values[spec.path]) for spec in model.specs]
+    for seed in range(20):
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            loss = model.loss(model.split(flat), batch_of(), CLIENT, [seed, 0], True).loss
+        assert all(np.isfinite(g).all() for g in (loss, *tape.gradient(loss, flat)))
 
 
 def test_v_is_drawn_as_tensorflow_probability_has_it():

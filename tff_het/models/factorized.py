@@ -151,7 +151,9 @@ class _Factorized(Random):
             never = tf.equal(client.rounds, 0)
             return self.strength * tf.where(never, tf.ones_like(logits), tf.sigmoid(logits))
         seed_b, seed_v = tf.unstack(tf.random.experimental.stateless_split(self._seed(), 2))
-        b = tfp.distributions.RelaxedBernoulli(self._temperature, logits).sample(seed=seed_b)
+        # (TensorFlow Probability's RelaxedBernoulli has no gradient at large logits.)
+        noise = tfp.distributions.Logistic(tf.zeros_like(logits), 1.0).sample(seed=seed_b)
+        b = tf.sigmoid((logits + noise) / self._temperature)
         share = 1.0 / tf.cast(client.num_examples, tf.float32)
         self.add_loss(share * self._kl(logits, seed_v))
         return self.strength * b
