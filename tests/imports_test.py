@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "learning": {"models"},
     "methods": {"learning", "models"},
     "evaluation": {"clients", "models", "learning"},
+    "attacks": {"models", "learning", "evaluation"},
     "simulation": {"clients", "learning", "models", "evaluation"},
 }
 # Where TensorFlow Federated may be imported.

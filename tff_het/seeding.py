@@ -19,6 +19,7 @@ SERVER = 7
 EVALUATION = 8
 DATA = 9
 LOCAL_TEST = 10
+ATTACK = 11
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -68,7 +68,7 @@ POSTERIOR_RATE = flags.DEFINE_float(
     "posterior_rate",
     None,
     "How many times faster than everything else clients learn which factors they use (method "
-    "waffle). Default: 1000.",
+    "waffle). Default: 100000.",
 )
 EVALUATION_SAMPLES = flags.DEFINE_integer(
     "evaluation_samples",

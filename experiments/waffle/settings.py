@@ -144,7 +144,7 @@ def cell_name(data: str, setting: str, method: str) -> str:
     return f"{data}/{setting}/{method}"
 
 
-_SECTION_4 = {"rounds": "100", "local_epochs": "5", "eval_every": "2"}
+_SECTION_4 = {"rounds": "100", "local_epochs": "5", "eval_every": "4"}
 PAPER = Size(DATA, _CLIENTS, 0.1, _SECTION_4, seconds=60.0)
 # Convolutions take most of the time: fewer clients train in a round, and there are fewer rounds.
 QUICK_CONVOLUTIONS = Size(

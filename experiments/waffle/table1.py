@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
         *settings.NOTES,
         "The number of parameters is that of those that travel, the server's; each client of "
         "WAFFLe keeps three more for each factor, which the paper does not count. Of the last ten "
-        "rounds every second is measured.",
+        "rounds every fourth is measured, from the last one back.",
         settings.CONTRADICTION,
     ),
 )

@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     notes=(
         *settings.NOTES,
         "Gap: the majority's mean minus the minority's. Variance: over all clients, in points "
-        "squared. Of the last ten rounds every second is measured.",
+        "squared. Of the last ten rounds every fourth is measured, from the last one back.",
     ),
 )
 

@@ -205,6 +205,13 @@ def equally_weighted(work: ClientWork) -> ClientWork:
     return work._replace(train=train)
 
 
+class Kept(NamedTuple):
+    """Global variables that a client has kept, and bool [], whether it has kept any yet."""
+
+    weights: Weights
+    known: Any
+
+
 def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
     """The same work, after which a client keeps the global variables, and predicts with them.
 
@@ -213,15 +220,17 @@ def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
 
     def train(download: Download, *rest: Any) -> ClientResult:
         result = work.train(download, *rest)
-        kept = tf.nest.map_structure(tf.add, download.weights, result.update)
+        weights = tf.nest.map_structure(tf.add, download.weights, result.update)
+        kept = Kept(weights, tf.ones([], tf.bool))
         return result._replace(state=result.state._replace(work=kept))
 
-    def initial_work(seed: int) -> Weights:
+    def initial_work(seed: int) -> Kept:
         specs = model.tensor_specs.global_weights
-        return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+        weights = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
+        return Kept(weights, tf.zeros([], tf.bool))
 
     def serves(weights: Weights, state: ClientState) -> Weights:
-        return state.work if state.rounds else weights
+        return state.work.weights if state.work.known else weights
 
     return work._replace(train=train, initial_work=initial_work, serves=serves)
 

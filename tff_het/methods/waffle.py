@@ -44,7 +44,7 @@ def build_waffle(
     factors: Mapping[str, int] | None = None,
     alpha_over_factors: float = 1.0,
     temperature: float = 2 / 3,
-    posterior_rate: float = 1000.0,
+    posterior_rate: float = 1e5,
     evaluation_samples: int = 0,
     keep_globals: bool = False,
     aggregator: AggregationFactory | None = None,

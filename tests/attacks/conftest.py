@@ -1,0 +1,90 @@
+"""Clients whose examples can be learnt by heart alone, and what is seen of their last round."""
+
+import collections
+import dataclasses
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tff_het import methods, seeding
+from tff_het.attacks.membership import Target
+from tff_het.attacks.observation import observe
+from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.models import architectures
+
+FEATURES, CLASSES, SEED = 12, 4, 1
+# Of methods that diverge at the others' rate: WAFFLe's penalty is large beside 40 examples.
+_RATES = {"waffle": 0.01}
+
+
+def draw(n: int, *keys: int) -> dict[str, np.ndarray]:
+    """Examples whose labels have nothing to do with them."""
+    rng = seeding.generator(SEED, seeding.DATA, *keys)
+    x = rng.normal(size=(n, FEATURES)).astype(np.float32)
+    return {"x": x, "y": rng.integers(0, CLASSES, n).astype(np.int32)}
+
+
+def training(epochs: int, rate: float = 0.1) -> LocalTraining:
+    optimizer = tff.learning.optimizers.build_sgdm(rate, momentum=0.9)
+    return LocalTraining(optimizer, batch_size=8, epochs=epochs)
+
+
+def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
+    element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    architecture = architectures.make("small", element, CLASSES, architectures.mlp([48]))
+    rate = _RATES.get(method, 0.1)
+    return methods.build(method, architecture, training(epochs, rate), seed=SEED, **options)
+
+
+def inputs(process, state, clients, round_num: int, kept: dict) -> list[collections.OrderedDict]:
+    """What the process takes of clients, given with their examples by index."""
+    return [
+        collections.OrderedDict(
+            client=np.int32(client),
+            seed=seeding.stateless_seed(SEED, seeding.CLIENT_WORK, round_num, client),
+            examples=collections.OrderedDict(examples),
+            state=kept.get(client) or process.init_state(client, SEED, state),
+        )
+        for client, examples in clients.items()
+    ]
+
+
+@dataclasses.dataclass
+class Federation:
+    """Clients, and a process before its last round with them."""
+
+    process: FederatedProcess
+    state: ServerState
+    last: list[collections.OrderedDict]
+    members: dict[int, dict[str, np.ndarray]]
+    others: dict[int, dict[str, np.ndarray]]
+
+    def targets(self, **options: Any) -> list[Target]:
+        """All clients, as they are seen in the last round."""
+        seen = observe(self.process, self.state, self.last, **options)
+        return [
+            Target(one, self.members[one.client], self.others[one.client]) for one in seen.clients
+        ]
+
+
+def train(process, *, group: int, num_clients: int, n: int = 40, rounds: int = 2) -> Federation:
+    """Clients of a group train together; groups share no examples."""
+    members = {client: draw(n, group, client, 0) for client in range(num_clients)}
+    others = {client: draw(n, group, client, 1) for client in range(num_clients)}
+    state, kept = process.initialize(), {}
+    for round_num in range(rounds - 1):
+        output = process.next(state, inputs(process, state, members, round_num, kept))
+        state = output.state
+        kept = {int(one["client"]): one["state"] for one in output.client_states}
+    last = inputs(process, state, members, rounds - 1, kept)
+    return Federation(process, state, last, members, others)
+
+
+@pytest.fixture(scope="session")
+def world():
+    """This module's functions."""
+    return sys.modules[__name__]

@@ -1,0 +1,108 @@
+"""Attacks on small federations of digits: who holds what, and what the numbers are of."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.waffle import attacking
+from experiments.waffle.attacking import Course
+from tff_het import datasets
+from tff_het.simulation import runtime
+
+COURSE = Course(
+    "digits",
+    "mlp",
+    "fed_avg",
+    options={},
+    num_clients=2,
+    num_examples=20,
+    rounds=2,
+    local_epochs=20,
+    batch_size=5,
+    learning_rate=0.1,
+    momentum=0.9,
+)
+SEARCH = {"steps": 30, "rate": 0.05}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _runtime():
+    with runtime.use("in_process", clients_in_parallel=1):
+        yield
+
+
+def run(function, folder=None, **changes) -> dict[str, float]:
+    arguments = dataclasses.asdict(dataclasses.replace(COURSE, **changes))
+    more = {"search": SEARCH} if function is attacking.invert else {}
+    return function(seed=1, folder=folder, data_dir=None, **arguments, **more)
+
+
+@pytest.fixture(scope="module")
+def of_fed_avg():
+    return run(attacking.infer_membership)
+
+
+def test_nobody_shares_an_example():
+    """Of examples that number themselves."""
+    n = 200
+    numbered = {"x": np.arange(n).astype(np.float32)[:, None], "y": np.zeros(n, np.int32)}
+    dealt = attacking.deal(numbered, COURSE, seed=0)
+    parts = [dealt.own["x"]]
+    for population in (dealt.victims, dealt.shadows):
+        assert len(population) == COURSE.num_clients
+        for client in population:
+            parts += [client.train["x"], client.test["x"]]
+    assert all(len(part) == COURSE.num_examples for part in parts)
+    held = np.concatenate(parts)
+    assert len(np.unique(held)) == len(held) == 9 * COURSE.num_examples
+    again = attacking.deal(numbered, COURSE, seed=0)
+    other = attacking.deal(numbered, COURSE, seed=1)
+    np.testing.assert_array_equal(again.own["x"], dealt.own["x"])
+    assert not np.array_equal(other.own["x"], dealt.own["x"])
+    with pytest.raises(ValueError, match="come to 180; the data set has 150"):
+        attacking.deal({name: c[:150] for name, c in numbered.items()}, COURSE, seed=0)
+
+
+def test_numbers_of_membership(of_fed_avg):
+    """The seed decides them; there is nothing to choose where nothing is local."""
+    assert run(attacking.infer_membership) == of_fed_avg
+    scores = ("accuracy", "auc", "f1", "true_positives")
+    assert set(of_fed_avg) == {
+        *(f"{what}_fitted_{s}" for what in ("update", "broadcast") for s in scores),
+        "members_accuracy",
+        "others_accuracy",
+    }
+    # Twenty passes over twenty digits are learnt by heart.
+    assert of_fed_avg["members_accuracy"] > 0.95 > of_fed_avg["others_accuracy"]
+    assert of_fed_avg["update_fitted_auc"] > 0.5
+
+
+def test_methods_with_local_variables_have_three_choices():
+    found = run(attacking.infer_membership, method="hdafl", local_epochs=2)
+    for local in ("fitted", "initial", "private"):
+        assert {f"update_{local}_accuracy", f"update_{local}_auc"} <= set(found)
+    assert found["update_private_auc"] != found["update_fitted_auc"]
+
+
+@pytest.mark.parametrize("method", ["fed_avg", "hdafl"])
+def test_inversion(method, tmp_path):
+    found = run(attacking.invert, tmp_path, method=method)
+    choices = ["fitted"] if method == "fed_avg" else ["fitted", "initial", "private"]
+    names = ("correlation", "recognised", "ssim")
+    assert set(found) == {f"{local}_{name}" for local in choices for name in names}
+    pictures = np.load(tmp_path / attacking.PICTURES)
+    dealt = attacking.deal(datasets.load("digits", None).train, COURSE, seed=1)
+    first = dealt.victims[0].train
+    for k, name in enumerate(pictures["classes"]):
+        mean = first["x"][first["y"] == int(name)].mean(axis=0) / 255
+        np.testing.assert_allclose(pictures["means"][k], mean, atol=1e-6)
+    for local in choices:
+        assert pictures[local].shape == pictures["means"].shape
+    # A network that knows these digits is most sure of what looks like them.
+    assert found["fitted_correlation" if method == "fed_avg" else "private_correlation"] > 0.1
+
+
+def test_one_round_is_too_short():
+    with pytest.raises(ValueError, match="At least two rounds"):
+        dataclasses.replace(COURSE, rounds=1)

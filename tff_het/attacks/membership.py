@@ -1,0 +1,169 @@
+"""Membership inference with shadow models: was an example among those that a client trained on?
+
+R. Shokri, M. Stronati, C. Song, V. Shmatikov: Membership Inference Attacks Against Machine Learning
+Models (2017), as Hao et al. (2020, WAFFLe, §4.4) turn it on a client of federated learning.
+
+The attacker knows the method, its settings and the network, and owns data from the victims'
+distribution. He lets clients of his own (*shadows*) train in the same way, and reconstructs their
+models from what they would have sent, as he does with a victim's (`attacker.Attacker`). Of these he
+knows the members, so a classifier learns from their outputs to tell members from others; it is
+then asked about the victim's. Members and others are given in equal numbers, so chance is 0.5.
+
+As in the paper the classifier has one hidden layer of 64 units. It sees what a model says of an
+example: the logarithms of all classes' probabilities in descending order, that of the right class,
+and whether this is the most likely one. There is one for all classes, not one each: sorted, the
+outputs of classes are alike, and each alone has few examples.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+import threadpoolctl
+from sklearn import metrics
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tff_het import seeding
+from tff_het.attacks.attacker import Attacker, Examples
+from tff_het.attacks.observation import Observation
+
+_UNITS = 64
+_EPOCHS = 100
+# Below this a logarithm says "never": confident models differ by hundreds of nats there.
+_LOWEST = -30.0
+
+
+class Target(NamedTuple):
+    """A client under attack.
+
+    Attributes:
+      seen: What is observed of it.
+      members: Examples that it trained on, columns [n, ...].
+      others: As many that it did not, from the same distribution.
+    """
+
+    seen: Observation
+    members: Examples
+    others: Examples
+
+
+class Outputs(NamedTuple):
+    """What the attacker's model of a client says, of as many members as others.
+
+    Attributes:
+      members: float64 [n, classes], logits.
+      member_labels: int [n].
+      others: float64 [n, classes], logits.
+      other_labels: int [n].
+    """
+
+    members: np.ndarray
+    member_labels: np.ndarray
+    others: np.ndarray
+    other_labels: np.ndarray
+
+
+class Success(NamedTuple):
+    """How well membership was inferred; members count as positive.
+
+    Attributes:
+      accuracy: In [0, 1]; 0.5 is chance.
+      f1: In [0, 1].
+    """
+
+    accuracy: float
+    f1: float
+
+
+def ask(attacker: Attacker, target: Target) -> Outputs:
+    """Reconstructs a client's model and asks it about members and others.
+
+    Raises:
+      ValueError: If there are not equally many, or none.
+    """
+    sizes = [len(examples["y"]) for examples in (target.members, target.others)]
+    if sizes[0] != sizes[1] or not sizes[0]:
+        raise ValueError(
+            "Chance is 0.5 where there are as many members as others, one or more; found "
+            f"{sizes[0]} and {sizes[1]}."
+        )
+    model = attacker.reconstruct(target.seen)
+    return Outputs(
+        attacker.logits(model, target.members),
+        np.asarray(target.members["y"]),
+        attacker.logits(model, target.others),
+        np.asarray(target.others["y"]),
+    )
+
+
+def infer(shadows: Sequence[Outputs], victims: Sequence[Outputs], *, seed: int) -> list[Success]:
+    """Learns from shadow models to infer membership, and does so for each victim.
+
+    Args:
+      shadows: Of the attacker's own clients, one or more.
+      victims: Of those under attack; their membership is used to count successes alone.
+      seed: Of the classifier.
+
+    Returns:
+      For each victim.
+
+    Raises:
+      ValueError: If there are no shadows, or a model's outputs are not finite.
+    """
+    if not shadows:
+        raise ValueError("The attack learns from shadow models: give at least one, found 0.")
+    x, y = (np.concatenate(parts) for parts in zip(*map(_examples, shadows), strict=True))
+    classifier = make_pipeline(
+        StandardScaler(),
+        MLPClassifier(
+            (_UNITS,),
+            max_iter=_EPOCHS,
+            random_state=seeding.integer_seed(seed, seeding.ATTACK),
+        ),
+    )
+    # On several threads sums have another order each time; the number of epochs is fixed.
+    with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier.fit(x, y)
+        found = []
+        for victim in victims:
+            x, y = _examples(victim)
+            guess = classifier.predict(x)
+            found.append(
+                Success(float(metrics.accuracy_score(y, guess)), float(metrics.f1_score(y, guess)))
+            )
+    return found
+
+
+def _examples(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
+    """The classifier's examples: features [2n, classes + 2] and membership [2n]."""
+    x = np.concatenate(
+        [
+            _features(outputs.members, outputs.member_labels),
+            _features(outputs.others, outputs.other_labels),
+        ]
+    )
+    return x, np.repeat([1, 0], [len(outputs.members), len(outputs.others)])
+
+
+def _features(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    log_p = np.maximum(scipy.special.log_softmax(checked(logits), axis=-1), _LOWEST)
+    of_label = log_p[np.arange(len(labels)), labels]
+    right = logits.argmax(axis=-1) == labels
+    return np.column_stack([-np.sort(-log_p, axis=-1), of_label, right])
+
+
+def checked(logits: np.ndarray) -> np.ndarray:
+    """Returns the logits, which have to be finite.
+
+    Raises:
+      ValueError: If they are not.
+    """
+    if not np.isfinite(logits).all():
+        raise ValueError("A model under attack has outputs that are not finite: it has diverged.")
+    return logits

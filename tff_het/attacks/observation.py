@@ -1,0 +1,124 @@
+"""What an observer of a round holds: what travels, and nothing else.
+
+The one place at which attacks come by anything of a client. What the process keeps at the client
+(`ClientState`: local variables and whatever else the work keeps) is dropped here, unless it is
+asked for in so many words.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.models.model import Weights
+
+_SENT = ("update", "weight", "metrics")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observation:
+    """What is seen of one client in one round.
+
+    Who listens on its line has this; the server has it of every client of the cohort.
+
+    Attributes:
+      client: Its index: messages have a sender.
+      before: The global variables that it was sent.
+      after: Its global variables after training, which are those that it was sent plus the update
+        that it sent back; nothing where nothing is global.
+      weight: What its update counts.
+      private: Its state after training, which does not travel; None unless it was asked for.
+    """
+
+    client: int
+    before: Weights
+    after: Weights
+    weight: float
+    private: ClientState | None = None
+
+    @property
+    def public(self) -> "Observation":
+        """The same without the private part."""
+        return dataclasses.replace(self, private=None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Round:
+    """What the server holds after a round.
+
+    Attributes:
+      clients: What it saw of each client, in the order in which these were given.
+      new_weights: The global variables that it goes on with, and sends to whoever comes next.
+    """
+
+    clients: tuple[Observation, ...]
+    new_weights: Weights
+
+
+def observe(
+    process: FederatedProcess,
+    state: ServerState,
+    clients: Sequence[Mapping[str, Any]],
+    *,
+    private: bool = False,
+) -> Round:
+    """Runs a round and returns what can be seen of it from outside of the clients.
+
+    What an aggregator does on the way to the server (compression, noise, secure sums) is not
+    undone: this is the message as the client's work leaves it.
+
+    Args:
+      process: Any process of which clients send the change of their global variables.
+      state: The server's state before the round.
+      clients: What `FederatedProcess.client_update` takes of each: client, seed, examples, state.
+      private: Whether each client's own state is handed over as well, to measure what it is worth
+        to an attacker who does come by it.
+
+    Raises:
+      ValueError: If there are no clients, one is there twice, or what they send has not the form
+        of the global variables.
+    """
+    indices = [int(client["client"]) for client in clients]
+    if not indices or len(set(indices)) < len(indices):
+        raise ValueError(f"One or more different clients are needed; found {indices}.")
+    _check_sends_changes(process)
+    download = process.download(state)
+    rows = {int(row["client"]): row for row in process.client_update(download, list(clients))}
+    uploads = [{name: rows[index][name] for name in _SENT} for index in indices]
+    seen = []
+    for index, upload in zip(indices, uploads, strict=True):
+        before = _arrays(download["weights"])
+        seen.append(
+            Observation(
+                client=index,
+                before=before,
+                after=tf.nest.map_structure(np.add, before, _arrays(upload["update"])),
+                weight=float(upload["weight"]),
+                private=rows[index]["state"] if private else None,
+            )
+        )
+    new_state = process.server_update(state, uploads)["state"]
+    return Round(tuple(seen), _arrays(new_state.weights))
+
+
+def _arrays(weights: Weights) -> Weights:
+    return Weights(
+        [np.asarray(value) for value in weights.trainable],
+        [np.asarray(value) for value in weights.non_trainable],
+    )
+
+
+def _check_sends_changes(process: FederatedProcess) -> None:
+    """Compares types: a change of the global variables has theirs."""
+    sent = process.client_update.type_signature.result.member["update"]
+    global_variables = process.client_update.type_signature.parameter[0].member["weights"]
+    if not sent.is_equivalent_to(global_variables):
+        raise ValueError(
+            "An observer adds a client's update to what the client was sent, so it has to be a "
+            f"change of the global variables, of type {global_variables.compact_representation()}; "
+            f"this process's clients send {sent.compact_representation()}."
+        )

@@ -1,0 +1,60 @@
+"""TensorFlow Privacy's default test for membership inference: one threshold on an example's loss.
+
+How well does a threshold on the cross entropy tell members from others, over all thresholds? It
+needs no shadow models, and is no attack by itself, since nobody tells the attacker the threshold:
+it says what the best of those could do.
+
+The numbers are those of `run_attacks` with `AttackType.THRESHOLD_ATTACK`, which is not imported: it
+is in no release of tensorflow-privacy that TFF 0.87 takes, but in tensorflow-empirical-privacy 0.1,
+which works with scikit-learn before 1.7 alone. A test compares both where that is installed. Losses
+are exact here; there probabilities below 1e-8 count as that.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+from sklearn import metrics
+
+from tff_het.attacks.membership import Outputs, checked
+
+# Where others are rarely taken for members, as whoever acts on the answer wants it.
+LOW_FALSE_POSITIVE_RATE = 0.01
+
+
+class Threshold(NamedTuple):
+    """How well thresholds tell members from others.
+
+    Attributes:
+      auc: Area under the ROC curve; 0.5 is chance.
+      true_positives: Share of members that are found where at most `LOW_FALSE_POSITIVE_RATE` of
+        others are taken for members; chance finds as many of both.
+    """
+
+    auc: float
+    true_positives: float
+
+
+def on_losses(outputs: Outputs) -> Threshold:
+    """Tests how well losses tell a client's members from others.
+
+    Raises:
+      ValueError: If outputs are not finite.
+    """
+    scores = np.concatenate(
+        [
+            _log_probability(outputs.members, outputs.member_labels),
+            _log_probability(outputs.others, outputs.other_labels),
+        ]
+    )
+    truth = np.repeat([1, 0], [len(outputs.members), len(outputs.others)])
+    false_positives, true_positives, _ = metrics.roc_curve(truth, scores)
+    allowed = false_positives <= LOW_FALSE_POSITIVE_RATE
+    return Threshold(
+        float(metrics.auc(false_positives, true_positives)), float(true_positives[allowed].max())
+    )
+
+
+def _log_probability(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of the right class, [n]."""
+    return scipy.special.log_softmax(checked(logits), axis=-1)[np.arange(len(labels)), labels]
