@@ -1,7 +1,7 @@
 """Membership inference with shadow models: was an example among those that a client trained on?
 
 R. Shokri, M. Stronati, C. Song, V. Shmatikov: Membership Inference Attacks Against Machine Learning
-Models (2017), as Hao et al. (2020, WAFFLe, §4.4) turn it on a client of federated learning.
+Models (2017), as WAFFLe (2020, §4.4) turns it on a client of federated learning.
 
 The attacker knows the method, its settings and the network, and owns data from the victims'
 distribution. He lets clients of his own (*shadows*) train in the same way, and reconstructs their

@@ -261,7 +261,7 @@ class Partition:
                 **{
                     **meta,
                     "client_ids": tuple(meta["client_ids"]),
-                    "groups": tuple(meta["groups"]),
+                    "groups": tuple(meta.get("groups", ())),
                 },
                 train=tuple(np.split(train, train_bounds)),
                 test=tuple(np.split(test, test_bounds)),
