@@ -3,16 +3,13 @@
 import contextlib
 import dataclasses
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-import tensorflow_federated as tff
 from absl import flags
 
-from experiments import adversaries, dealing
+from experiments import adversaries, dealing, training_flags
 from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
@@ -22,12 +19,10 @@ from tff_het import datasets, methods, partitions
 from tff_het.clients import Population
 from tff_het.evaluation import communication
 from tff_het.learning import batching
-from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures, objectives
+from tff_het.models import architectures
 from tff_het.models.layers import Layers
-from tff_het.models.model import PerExample
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation import start as starts
 
@@ -158,7 +153,7 @@ def setup() -> Setup:
       FileNotFoundError: If files are missing.
     """
     seed = run_flags.SEED.value
-    training = _training()
+    training = training_flags.local_training()
     dataset, partition = dealing.deal()
     protected = adversaries.columns(dataset)
     population = Population.from_partition(
@@ -178,7 +173,7 @@ def setup() -> Setup:
     )
     architecture = dataclasses.replace(
         architecture,
-        loss=_loss(dataset.num_classes),
+        loss=training_flags.loss(dataset.num_classes),
         initialization=method_flags.INITIALIZATION.value,
         kind=Layers(bias=method_flags.BIAS.value),
     )
@@ -215,8 +210,8 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         raise ValueError(f"--method needs one or more different methods, found {names}.")
     taken = {method: methods.options(method) for method in names}
     options = {option: flags.FLAGS[flag].value for flag, option in _METHOD_OPTIONS.items()}
-    options["server_optimizer"] = _server_optimizer()
-    options["factors"] = _factors()
+    options["server_optimizer"] = training_flags.server_optimizer()
+    options["factors"] = training_flags.factors()
     options = {option: value for option, value in options.items() if value is not None}
     for option in options:
         if not any(option in accepted for accepted in taken.values()):
@@ -279,37 +274,6 @@ def flagfile(method: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _training() -> LocalTraining:
-    rate = method_flags.CLIENT_LEARNING_RATE.value
-    decay = method_flags.LEARNING_RATE_DECAY.value
-    if not rate:
-        raise ValueError("--client_learning_rate must be positive.")
-    if method_flags.CLIENT_OPTIMIZER.value == "adam":
-        if method_flags.CLIENT_MOMENTUM.value:
-            raise ValueError("--client_momentum belongs to --client_optimizer=sgd.")
-        optimizer = tff.learning.optimizers.build_adam(rate)
-    else:
-        momentum = method_flags.CLIENT_MOMENTUM.value or None
-        optimizer = tff.learning.optimizers.build_sgdm(rate, momentum)
-
-    def decayed(round_num: tf.Tensor) -> tf.Tensor:
-        return rate / (1.0 + decay * tf.cast(round_num, tf.float32))
-
-    return LocalTraining(
-        optimizer=optimizer,
-        batch_size=method_flags.BATCH_SIZE.value,
-        epochs=method_flags.LOCAL_EPOCHS.value,
-        steps=method_flags.LOCAL_STEPS.value,
-        at_most_one_pass=method_flags.AT_MOST_ONE_PASS.value,
-        shuffle=method_flags.SHUFFLE.value,
-        augment=crop_and_flip() if method_flags.AUGMENT.value else None,
-        weight_decay=method_flags.WEIGHT_DECAY.value,
-        clip_norm=method_flags.CLIP_NORM.value,
-        learning_rate=decayed if decay else None,
-        opponent_steps=method_flags.ADVERSARY_STEPS.value or 1,
-    )
-
-
 def _columns(dataset: datasets.Dataset) -> tuple[str, ...]:
     """What clients hold of the data set: what the network reads, and the classes."""
     model = method_flags.MODEL.value
@@ -351,55 +315,3 @@ def _start(dataset: datasets.Dataset, population: Population) -> starts.Start | 
             "--validation_fraction."
         )
     return start
-
-
-def _loss(num_classes: int) -> PerExample:
-    weights, name = method_flags.CLASS_WEIGHTS.value, method_flags.LOSS.value
-    if weights is None:
-        return {
-            "cross_entropy": objectives.cross_entropy,
-            "cross_entropy_of_softmax": objectives.cross_entropy_of_softmax,
-        }[name]
-    if name != "cross_entropy":
-        raise ValueError(f"--class_weights weigh the cross entropy; found --loss={name}.")
-    return objectives.class_weighted(_class_weights(weights, num_classes))
-
-
-def _class_weights(texts: list[str], num_classes: int) -> list[float]:
-    try:
-        weights = [float(text) for text in texts]
-    except ValueError:
-        weights = []
-    if len(weights) != num_classes or not all(0 < weight < math.inf for weight in weights):
-        raise ValueError(
-            f"--class_weights needs a positive number for each of the {num_classes} classes, such "
-            f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found {','.join(texts)}."
-        )
-    return weights
-
-
-def _factors() -> dict[str, int] | None:
-    texts = method_flags.FACTORS.value
-    if texts is None:
-        return None
-    pairs = [text.partition("=") for text in texts]
-    if not pairs or not all(layer and number.isdigit() for layer, _, number in pairs):
-        raise ValueError(
-            "--factors needs a number for each layer that is factorised, such as "
-            f"conv_1=25,conv_2=25; found {','.join(texts)}."
-        )
-    return {layer: int(number) for layer, _, number in pairs}
-
-
-def _server_optimizer():
-    name, rate = method_flags.SERVER_OPTIMIZER.value, method_flags.SERVER_LEARNING_RATE.value
-    if (name is None) != (rate is None):
-        raise ValueError("--server_optimizer and --server_learning_rate are given together.")
-    if name is None:
-        return None
-    build = {
-        "sgd": tff.learning.optimizers.build_sgdm,
-        "adam": tff.learning.optimizers.build_adam,
-        "yogi": tff.learning.optimizers.build_yogi,
-    }
-    return build[name](rate)
