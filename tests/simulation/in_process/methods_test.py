@@ -15,6 +15,8 @@ from tff_het.models.layers import Dropout, Layers
 from tff_het.simulation import feeding
 
 FEATURES, CLASSES, SEED = 6, 3, 1
+# Its default rate multiplies what rounding makes different by 100,000.
+OPTIONS = {"waffle": {"posterior_rate": 1.0}}
 SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
 
 
@@ -64,7 +66,7 @@ def rounds(process):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", methods.names())
 def test_methods(everywhere, method):
-    process = build(method)
+    process = build(method, **OPTIONS.get(method, {}))
     everywhere(lambda: rounds(process))
 
 
