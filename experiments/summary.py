@@ -2,7 +2,7 @@
 
 import csv
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ def of_run(
     process: FederatedProcess,
     result: loop.Result,
     course: Course,
+    used: Mapping[str, factors.Factors],
     table: Path,
 ) -> dict[str, Any]:
     """Returns what `summary.json` holds; the same run gives the same bytes.
@@ -34,6 +35,7 @@ def of_run(
       process: Its process.
       result: What training gave; client states can still be read.
       course: Who trained.
+      used: Which factors the clients use, by layer.
       table: The run's `metrics.csv`.
     """
     assert result.evaluation is not None
@@ -70,7 +72,7 @@ def of_run(
         values["global_test_loss"] = result.evaluation.global_test.loss
     if made.new_test:
         values |= _new_test(made, process, result)
-    values |= factors.summary(factors.of_clients(process.model, states(made, result)))
+    values |= factors.summary(used)
     values |= _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)

@@ -108,9 +108,12 @@ def train_method(
         )
     with contextlib.closing(result.client_states):
         if result.is_complete:
-            found = summary.of_run(name, made, process, result, course, folder / "metrics.csv")
+            used = factors.of_clients(process.model, summary.states(made, result))
+            table = folder / "metrics.csv"
+            found = summary.of_run(name, made, process, result, course, used, table)
             records.write_json(folder / "summary.json", found)
-            _draw_factors(process, made, result, folder)
+            if used:
+                figures.save(factors.figure(used), folder / "figures" / "factors.png")
             # The last file: who starts from this run needs the summary as well.
             starts.write(folder, starts.after(process, result.state))
     if result.stopped_by is not None:
@@ -120,14 +123,6 @@ def train_method(
             file=sys.stderr,
         )
         sys.exit(128 + result.stopped_by)
-
-
-def _draw_factors(
-    process: FederatedProcess, made: configure.Setup, result: loop.Result, folder: Path
-) -> None:
-    found = factors.of_clients(process.model, summary.states(made, result))
-    if found:
-        figures.save(factors.figure(found), folder / "figures" / "factors.png")
 
 
 def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
