@@ -1,7 +1,7 @@
 """What a table or figure of a paper is: cells, places in the table, printed values, claims."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from matplotlib.figure import Figure as Drawing
@@ -81,11 +81,17 @@ class Cell:
       name: Its name in the table or figure.
       work: What is run.
       seconds: About how long it takes on two cores, for the plan.
+      num_seeds: Seeds 0, 1, ... up to which it is run at most; None: all that are asked for.
     """
 
     name: str
     work: Training | Call
     seconds: float
+    num_seeds: int | None = None
+
+    def seeds(self, asked: Sequence[int]) -> list[int]:
+        """Returns those of the seeds with which it is run."""
+        return [seed for seed in asked if self.num_seeds is None or seed < self.num_seeds]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,7 +43,7 @@ def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: P
     """Returns the runs of one scale, those that others start from before them, each once."""
     tasks: dict[Path, Task] = {}
     for cell in experiment.scales[scale].cells:
-        for seed in seeds:
+        for seed in cell.seeds(seeds):
             before: Path | None = None
             for work in cell.work.chain if isinstance(cell.work, Training) else (cell.work,):
                 folder = folder_of(output_dir, experiment.paper, work, seed)
@@ -69,7 +69,7 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
         {
             (cell.name, seed): store.read(folder_of(output_dir, experiment.paper, cell.work, seed))
             for cell in experiment.scales[scale].cells
-            for seed in seeds
+            for seed in cell.seeds(seeds)
         },
     )
 

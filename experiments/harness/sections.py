@@ -180,8 +180,11 @@ def _entry(position: Position, printed: Printed | None, results: Results, *, cho
     else:
         estimate = statistics.estimate(found)
         ours = with_interval(estimate, form)
-        if estimate.num_seeds < len(results.seeds):
-            ours += f", {estimate.num_seeds} of {len(results.seeds)} seeds"
+        planned = _planned(position.measure, results)
+        if estimate.num_seeds < planned:
+            ours += f", {estimate.num_seeds} of {planned} seeds"
+        elif planned < len(results.seeds):
+            ours += f" ({planned} seeds)" if planned > 1 else ""
         ours += chosen
         scaled = statistics.estimate([value * form.factor for value in found])
         unscaled = Form(form.digits)
@@ -190,6 +193,13 @@ def _entry(position: Position, printed: Printed | None, results: Results, *, cho
         )
     note = "" if printed is None else printed.note
     return Entry(position.row, position.column, ours, paper, difference, note, scaled)
+
+
+def _planned(measure: Measure, results: Results) -> int:
+    """How many of the seeds all of a measure's cells are run with."""
+    return sum(
+        all((cell, seed) in results.runs for cell in measure.cells) for seed in results.seeds
+    )
 
 
 def _as_printed(printed: Printed, form: Form) -> str:
@@ -265,7 +275,7 @@ def _cell_line(cell: Cell, results: Results) -> CellLine:
     else:
         arguments = ", ".join(f"{k}={v!r}" for k, v in cell.work.arguments.items())
         work = f"{identity.function_name(cell.work)}({arguments})"
-    runs = {seed: results.runs[cell.name, seed] for seed in results.seeds}
+    runs = {seed: results.runs[cell.name, seed] for seed in cell.seeds(results.seeds)}
     prints = sorted(
         {f"{k} ({v[:12]})" for run in runs.values() for k, v in run.record.get("data", {}).items()}
     )
@@ -288,7 +298,7 @@ def _counts(experiment: Experiment, results: Results) -> str:
     outdated = sum(
         runner.is_outdated(cell, results.runs[cell.name, seed])
         for cell in experiment.scales[results.scale].cells
-        for seed in results.seeds
+        for seed in cell.seeds(results.seeds)
     )
     if outdated:
         parts.append(f"{outdated} of them by earlier code")

@@ -106,7 +106,7 @@ class Results:
     Attributes:
       scale: The scale's name.
       seeds: The seeds asked for.
-      runs: (cell, seed) -> run; every cell is there, whatever became of it.
+      runs: (cell, seed) -> run; every cell is there with each of its seeds, whatever became of it.
     """
 
     scale: str

@@ -85,6 +85,7 @@ class Size:
       share: C, of the clients in a round.
       flags: Flags of all runs, over those of the data.
       seconds: About how long FedAvg takes on two cores; WAFFLe twice that.
+      num_seeds: As `Cell.num_seeds`.
     """
 
     data: Mapping[str, Data]
@@ -92,6 +93,7 @@ class Size:
     share: float
     flags: Mapping[str, str]
     seconds: float
+    num_seeds: int | None = None
 
     def changed(self, seconds: float, **flags: str) -> "Size":
         """The same with other flags and another time."""
@@ -136,7 +138,7 @@ class Size:
             for method in methods:
                 seconds = self.seconds * (2.0 if method == WAFFLE else 1.0)
                 work = self.training(name, setting, method, **flags)
-                yield Cell(cell_name(name, setting, method), work, seconds)
+                yield Cell(cell_name(name, setting, method), work, seconds, self.num_seeds)
 
 
 def cell_name(data: str, setting: str, method: str) -> str:
@@ -148,7 +150,12 @@ _SECTION_4 = {"rounds": "100", "local_epochs": "5", "eval_every": "4"}
 PAPER = Size(DATA, _CLIENTS, 0.1, _SECTION_4, seconds=60.0)
 # Convolutions take most of the time: fewer clients train in a round, and there are fewer rounds.
 QUICK_CONVOLUTIONS = Size(
-    DATA, _CLIENTS, 0.05, {"rounds": "30", "local_epochs": "5", "eval_every": "2"}, seconds=75.0
+    DATA,
+    _CLIENTS,
+    0.05,
+    {"rounds": "30", "local_epochs": "5", "eval_every": "2"},
+    seconds=75.0,
+    num_seeds=3,
 )
 SMOKE = Size(
     dict.fromkeys(DATA, _SMOKE),
@@ -203,8 +210,8 @@ def scales(of: Sequence[str], methods: Sequence[str]) -> dict[str, Scale]:
             (*cells(PAPER, MNIST), *cells(QUICK_CONVOLUTIONS, FMNIST, CIFAR)),
             num_seeds=5,
             note="MNIST as in the paper, 5 seeds. Not the paper's settings for FMNIST and "
-            "CIFAR-10: 30 rounds instead of 100, in which 5 % of the clients train instead of 10 "
-            "%.",
+            "CIFAR-10: 3 seeds, and 30 rounds instead of 100, in which 5 % of the clients train "
+            "instead of 10 %.",
         ),
         "paper": Scale(
             tuple(cells(PAPER, *DATA)), num_seeds=5, note="The paper's settings, 5 seeds."

@@ -1,6 +1,7 @@
 """What stands on the page, in the CSV and in the Markdown."""
 
 import csv
+import dataclasses
 import html.parser
 import re
 
@@ -72,3 +73,16 @@ def test_markdown_has_table_and_verdict(done, make):
     folder = done.report(make()).parent
     text = (folder / "hdafl-made_up-smoke.md").read_text()
     assert "| A | 0.7" in text and "**holds**: a exceeds b" in text
+
+
+def test_cell_with_fewer_seeds_is_not_unfinished(harness, make):
+    """A cell may be run with some of the seeds only; the page says so, and misses nothing."""
+    made = make()
+    scale = made.scales["smoke"]
+    first, second, third = scale.cells
+    fewer = dataclasses.replace(scale, cells=(first, dataclasses.replace(second, num_seeds=2)))
+    made = dataclasses.replace(made, scales={"smoke": fewer})
+    assert len(harness.run(made)) == 3 + 2 and third.num_seeds is None
+    page = harness.page(made)
+    assert re.search(r"0\.5\d\d \[0\.\d{3}, 0\.\d{3}\] \(2 seeds\)", page)
+    assert "5 ok" in page and "of 3 seeds" not in page and "not run" not in page
