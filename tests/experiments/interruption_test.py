@@ -43,10 +43,24 @@ KILLS = [
 ]
 
 
+# How each runtime's runs keep clients and checkpoints: neither knows of the other, so that two of
+# the four pairs show both.
+KEEPING = {
+    "in_process": ("--keep_checkpoints=3",),
+    "worker": ("--client_store=disk", "--checkpoint_every=3", "--keep_checkpoints=1"),
+}
+
+
 @pytest.fixture(scope="module", params=list(runtime.RUNTIMES))
 def long(request) -> tuple[str, ...]:
     """The flags of the long run, on each runtime."""
     return (*RUN, f"--rounds={ROUNDS}", f"--runtime={request.param}")
+
+
+@pytest.fixture
+def keeping(long) -> tuple[str, ...]:
+    """Flags that change nothing but how a run is kept."""
+    return KEEPING[long[-1].removeprefix("--runtime=")]
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +86,8 @@ def assert_prefix(folder: pathlib.Path, reference: dict[str, bytes]) -> None:
             assert reference[f"hdafl/{name}"].startswith(text) and text.endswith(b"\n")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [[], ["--client_store=disk", "--checkpoint_every=3", "--keep_checkpoints=1"]],
-    ids=["memory", "disk-every-3"],
-)
-def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, long, options):
-    command = (*long, *options, f"--output_dir={tmp_path}")
+def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, long, keeping):
+    command = (*long, *keeping, f"--output_dir={tmp_path}")
     begun = []
     for kill in KILLS:
         program = programs.start(*command, kill=kill)
@@ -91,14 +100,9 @@ def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, lon
     assert tools.results(tmp_path, METHODS) == reference
 
 
-@pytest.mark.parametrize(
-    ("options", "seed"),
-    [(["--keep_checkpoints=3"], 0), (["--client_store=disk", "--checkpoint_every=2"], 1)],
-    ids=["memory", "disk-every-2"],
-)
-def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long, options, seed):
-    command = (*long, *options, f"--output_dir={tmp_path}")
-    rng = np.random.default_rng(seed)
+def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long, keeping):
+    command = (*long, *keeping, f"--output_dir={tmp_path}")
+    rng = np.random.default_rng(0)
     reached = []
     for _ in range(10):
         before = len(rounds_in(tmp_path, "times.csv"))
