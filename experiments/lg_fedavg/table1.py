@@ -3,11 +3,12 @@
 python -m experiments.lg_fedavg.table1 --scale=quick --data_dir=DIR --output_dir=out
 """
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 
 from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Grid, Scale
+from experiments.harness.experiment import Check, Claim, Experiment, Grid, Position, Scale
 from experiments.harness.measures import Measure, difference, metric
 from experiments.lg_fedavg import settings
 from experiments.lg_fedavg.settings import (
@@ -149,8 +150,20 @@ _SCALES: dict[str, dict[str, Setting]] = {
 }
 
 
+# Fifty rounds after the goal leave FedAvg's accuracy on CIFAR-10 swinging by ten points.
+_LONGER = "FedAvg, 250 rounds after the goal"
+
+
 def _scale(name: str, num_seeds: int, note: str) -> Scale:
     cells = [cell for data, one in _SCALES[name].items() for cell in one.cells(data)]
+    if name == "quick":
+        cells += [
+            dataclasses.replace(cell, name=cell_name(CIFAR10, _LONGER), seconds=5 * cell.seconds)
+            for cell in dataclasses.replace(
+                _SCALES[name][CIFAR10], fed_avg={"rounds": "250", "eval_every": "50"}
+            ).cells(CIFAR10)
+            if cell.name == cell_name(CIFAR10, FEDAVG)
+        ]
     return Scale(tuple(cells), num_seeds, note)
 
 
@@ -169,9 +182,11 @@ EXPERIMENT = Experiment(
         "smoke": _scale("smoke", 1, "Only to see that it runs: digits, 4 clients."),
         "quick": _scale(
             "quick",
-            3,
-            "3 seeds. Non-i.i.d.: goals 95 % and 35 %, then 100 and 50 rounds of either method, "
-            "local training for 10 and 20 epochs.",
+            5,
+            "5 seeds. Non-i.i.d.: goals 95 % and 35 %, then 100 and 50 rounds of either method, "
+            "local training for 10 and 20 epochs. Three seeds had been planned; the other two were "
+            "added when three left claims undecided. FedAvg went on for 250 rounds on CIFAR-10 "
+            "when five still did.",
         ),
         "paper": _scale(
             "paper",
@@ -183,11 +198,33 @@ EXPERIMENT = Experiment(
     grids=(
         Grid("MNIST, non-i.i.d., as written", tuple(positions(MNIST))),
         Grid("CIFAR-10, non-i.i.d., as written", tuple(positions(CIFAR10))),
+        Grid(
+            "CIFAR-10, FedAvg for longer",
+            (
+                Position(
+                    _LONGER,
+                    "New Test Acc. (average)",
+                    metric(cell_name(CIFAR10, _LONGER), AVERAGE),
+                ),
+            ),
+            compare=False,
+        ),
         Grid("Digits", tuple(positions(_DIGITS)), compare=False),
     ),
     claims=(
         _claim(MNIST),
         _claim(CIFAR10),
+        Claim(
+            "Ours, CIFAR-10: when FedAvg has gone on for 250 rounds, local training alone is far "
+            "below it on new data.",
+            (
+                Check(
+                    "New test, FedAvg - local only, above 10 points",
+                    _better(CIFAR10, AVERAGE, _LONGER, LOCAL_ONLY),
+                    _FAR,
+                ),
+            ),
+        ),
     ),
     notes=(
         "The goal is judged on validation examples, a tenth of each device's training examples; "
