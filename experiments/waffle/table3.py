@@ -212,6 +212,16 @@ EXPERIMENT = Experiment(
             ),
         ),
         Claim(
+            "Ours, added when the runs had been seen: every attacker without the private part has "
+            "so little success, also one who takes local variables as they begin",
+            (
+                Check(
+                    "60 % - WAFFLe, local variables as they begin",
+                    difference(_constant(0.5 + _POINTS, WAFFLE), _accuracy(WAFFLE, INITIAL)),
+                ),
+            ),
+        ),
+        Claim(
             "Ours: who knows the private part too finds members of WAFFLe less often than FedAvg's",
             (
                 Check(
