@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,20 +97,31 @@ class Course:
     ledger: communication.Ledger
     data_bytes: int = 0
 
-    def steps(self, round_num: int, training: LocalTraining) -> int:
-        """Returns how many steps all that train in a round take together."""
-        return sum(
-            int(
-                batching.num_steps(
-                    int(self.population.num_train_examples[client]),
-                    training.batch_size,
-                    epochs=training.epochs,
-                    steps=training.steps,
-                    at_most_one_pass=training.at_most_one_pass,
-                )
-            )
-            for client in self.schedule(round_num)
+    def steps(self, rounds: Iterable[int], training: LocalTraining) -> int:
+        """Returns how many steps all that train in a run's rounds take together."""
+
+        def of_client(client: int, num_rounds: int) -> int:
+            if training.acquisition is None:
+                trained_on = {int(self.population.num_train_examples[client]): num_rounds}
+            else:
+                labels = self.population[client].train["y"]
+                trained_on = Counter(training.acquisition.batch_sizes(labels, num_rounds))
+            return sum(times * _num_steps(num, training) for num, times in trained_on.items())
+
+        took_part = Counter(client for number in rounds for client in self.schedule(number))
+        return sum(of_client(*pair) for pair in took_part.items())
+
+
+def _num_steps(num_examples: int, training: LocalTraining) -> int:
+    return int(
+        batching.num_steps(
+            num_examples,
+            training.batch_size,
+            epochs=training.epochs,
+            steps=training.steps,
+            at_most_one_pass=training.at_most_one_pass,
         )
+    )
 
 
 def fill_in_defaults() -> None:
@@ -176,6 +188,7 @@ def setup() -> Setup:
         loss=training_flags.loss(dataset.num_classes),
         initialization=method_flags.INITIALIZATION.value,
         kind=Layers(bias=method_flags.BIAS.value),
+        local_statistics=method_flags.LOCAL_STATISTICS.value,
     )
     architecture = adversaries.attach(architecture, protected)
     return Setup(

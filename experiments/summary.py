@@ -1,6 +1,7 @@
 """The summary of one finished run."""
 
 import csv
+import io
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments.configure import Course, Setup
+from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess
@@ -43,7 +45,7 @@ def of_run(
     before = 0 if made.start is None else made.start.rounds
     rounds = range(before, before + result.rounds)
     cohorts = [len(course.schedule(round_num)) for round_num in rounds]
-    steps = sum(course.steps(round_num, made.training) for round_num in rounds)
+    steps = course.steps(rounds, made.training)
     values: dict[str, Any] = {
         "method": method,
         "dataset": made.dataset.name,
@@ -91,6 +93,20 @@ def of_run(
         "tensorflow_federated": tff.__version__,
     }
     return values
+
+
+def acquired(made: Setup, course: Course, result: loop.Result) -> str:
+    """Returns as CSV how many examples of each class each client took in each acquisition."""
+    settings, num_classes = made.training.acquisition, made.dataset.num_classes
+    assert settings is not None
+    buffer = io.StringIO()
+    table = csv.writer(buffer, lineterminator="\n")
+    table.writerow(["client", "acquisition", *(f"class_{label}" for label in range(num_classes))])
+    for index, client in enumerate(course.population):
+        state = result.client_states.get(index, result.state)
+        counts = acquisitions.class_counts(settings, state, client.train["y"], num_classes)
+        table.writerows([client.id, number, *row] for number, row in enumerate(counts, start=1))
+    return buffer.getvalue()
 
 
 def states(made: Setup, result: loop.Result) -> Iterator[ClientState]:

@@ -7,8 +7,9 @@ Without flags: HDAFL and FedAvg on handwritten digits, five clients with two dig
   python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags
 
 Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
-summary.json, weights.npz, figures, tensorboard, checkpoints); the comparison stands beside
-them. A run that was stopped or killed goes on where it was when the same command is given again.
+summary.json, weights.npz, figures, tensorboard, checkpoints, and with --acquisition what was
+acquired, acquired.csv); the comparison stands beside them. A run that was stopped or killed goes on
+where it was when the same command is given again.
 """
 
 import contextlib
@@ -112,6 +113,9 @@ def train_method(
             table = folder / "metrics.csv"
             found = summary.of_run(name, made, process, result, course, used, table)
             records.write_json(folder / "summary.json", found)
+            if made.training.acquisition is not None:
+                acquired = summary.acquired(made, course, result)
+                records.write_atomically(folder / "acquired.csv", acquired)
             if used:
                 figures.save(factors.figure(used), folder / "figures" / "factors.png")
             # The last file: who starts from this run needs the summary as well.

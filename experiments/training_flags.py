@@ -6,6 +6,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments.flags import method as method_flags
+from tff_het.learning import acquisition
 from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import objectives
@@ -45,7 +46,30 @@ def local_training() -> LocalTraining:
         clip_norm=method_flags.CLIP_NORM.value,
         learning_rate=decayed if decay else None,
         opponent_steps=method_flags.ADVERSARY_STEPS.value or 1,
+        acquisition=_acquisition(),
     )
+
+
+def _acquisition() -> acquisition.Acquisition | None:
+    settings = {
+        "size": method_flags.ACQUISITION_SIZE,
+        "per_round": method_flags.ACQUISITIONS_PER_ROUND,
+        "pool_size": method_flags.POOL_SIZE,
+        "kept_per_class": method_flags.KEPT_PER_CLASS,
+        "dropout_samples": method_flags.DROPOUT_SAMPLES,
+    }
+    given = {name: flag for name, flag in settings.items() if flag.value is not None}
+    function = method_flags.ACQUISITION.value
+    if function is None:
+        for flag in given.values():
+            raise ValueError(
+                f"--{flag.name} belongs to --acquisition: give one of "
+                f"{', '.join(acquisition.NAMES)}."
+            )
+        return None
+    if function == acquisition.RANDOM and "dropout_samples" in given:
+        raise ValueError("--dropout_samples has no meaning for --acquisition=random.")
+    return acquisition.Acquisition(function, **{name: flag.value for name, flag in given.items()})
 
 
 def loss(num_classes: int) -> PerExample:

@@ -3,6 +3,7 @@
 from absl import flags
 
 from tff_het import methods
+from tff_het.learning import acquisition
 from tff_het.methods import cgau
 from tff_het.models import architectures, auxiliary, keras_model
 
@@ -136,6 +137,41 @@ ADVERSARY_STEPS = flags.DEFINE_integer(
     None,
     "The adversary learns from every batch, the network from one in so many. Default: 1.",
     lower_bound=1,
+)
+ACQUISITION = flags.DEFINE_enum(
+    "acquisition",
+    None,
+    acquisition.NAMES,
+    "Active learning: clients acquire what they train on from a pool of their own, by this "
+    "function, and drop it afterwards; --local_epochs are passes over what was acquired. Default: "
+    "they train on all of their examples.",
+)
+ACQUISITION_SIZE = flags.DEFINE_integer(
+    "acquisition_size", None, "Examples in an acquisition. Default: 400.", lower_bound=1
+)
+ACQUISITIONS_PER_ROUND = flags.DEFINE_integer(
+    "acquisitions_per_round", None, "Acquisitions in a round. Default: 1.", lower_bound=1
+)
+POOL_SIZE = flags.DEFINE_integer(
+    "pool_size", None, "Examples in a client's pool. Default: 4000.", lower_bound=1
+)
+KEPT_PER_CLASS = flags.DEFINE_integer(
+    "kept_per_class",
+    None,
+    "Examples of each class that a client trains on beside those of every acquisition. Default: 0.",
+    lower_bound=0,
+)
+DROPOUT_SAMPLES = flags.DEFINE_integer(
+    "dropout_samples",
+    None,
+    "Predictions with dropout that the pool is scored by (all of --acquisition but random). "
+    "Default: 20.",
+    lower_bound=1,
+)
+LOCAL_STATISTICS = flags.DEFINE_bool(
+    "local_statistics",
+    False,
+    "Clients keep the moving statistics of their batch normalisation. Default: they are averaged.",
 )
 LOCAL_EPOCHS = flags.DEFINE_integer(
     "local_epochs", None, "Passes over a client's examples in a round (E).", lower_bound=1

@@ -137,6 +137,18 @@ def call(tmp_path, monkeypatch, capsys):
         ("--adversary_layer=dense_1", "--adversary_layer belongs to --protected"),
         ("--adversary_steps=2", "--adversary_steps belongs to --protected"),
         ("--protected=sex", "of which data set 'digits' has: none; found sex"),
+        ("--pool_size=9", "--pool_size belongs to --acquisition: give one of random, max_entropy"),
+        ("--kept_per_class=0", "--kept_per_class belongs to --acquisition"),
+        ("--acquisition=entropy", "should be one of <random|max_entropy|bald|variation_ratios>"),
+        ("--acquisition=random --dropout_samples=3", "--dropout_samples has no meaning for --acq"),
+        (
+            "--acquisition=random --acquisition_size=9 --pool_size=8",
+            "An acquisition of 9 examples does not fit a pool of 8",
+        ),
+        ("--acquisition=bald", "this model draws nothing: take a network with dropout"),
+        ("--acquisition=random --method=q_ffl", "q_ffl weighs a client by its loss on all of its"),
+        ("--acquisition=random --method=fed_recon", "These steps are made on all of a client's"),
+        ("--local_statistics", "Moving statistics are to be local, but the model has none"),
     ],
 )
 def test_wrong_use_is_one_line_before_any_work(call, tmp_path, argv, message):

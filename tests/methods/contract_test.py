@@ -12,6 +12,7 @@ import tensorflow_federated as tff
 from tff_het import methods, seeding
 from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
+from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import adversary, architectures
@@ -25,6 +26,9 @@ HEAD = [(UNITS, CLASSES), (CLASSES,)]
 BODY = [(FEATURES, UNITS), (UNITS,)]
 ADVERSARY = [(UNITS, 4), (4,), (4, 2), (2,)]
 PROTECTED = ("race", "sex")
+ACQUISITION = Acquisition(
+    "bald", size=2, per_round=2, pool_size=5, kept_per_class=1, dropout_samples=3
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Case:
     label: str = ""
     personal: bool | None = None  # Whatever is local, where None.
     adversary: bool = False  # On the first layer.
+    acquisition: Acquisition | None = None
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -51,6 +56,7 @@ CASES = [
         label="-server-adam",
     ),
     Case("fed_avg", local=[], label="-adversary", adversary=True),
+    Case("fed_avg", local=[], label="-acquisition", acquisition=ACQUISITION),
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("q_ffl", local=[], options={"q": 0.5}),
     Case("hdafl", local=HEAD),
@@ -101,6 +107,13 @@ CASES = [
         },
         label="-options",
     ),
+    Case(
+        "waffle",
+        local=[(UNITS,)] * 3,
+        options={"keep_globals": True},
+        label="-acquisition",
+        acquisition=ACQUISITION,
+    ),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]
@@ -127,7 +140,10 @@ def process(case, worker) -> FederatedProcess:
             architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)
         )
     training = LocalTraining(
-        tff.learning.optimizers.build_sgdm(0.3, momentum=0.9), batch_size=4, epochs=2
+        tff.learning.optimizers.build_sgdm(0.3, momentum=0.9),
+        batch_size=4,
+        epochs=2,
+        acquisition=case.acquisition,
     )
     return methods.build(case.method, architecture, training, seed=SEED, **case.options)
 
@@ -379,10 +395,9 @@ def test_predictions_are_a_clients_own(case, process, start):
 
 
 def test_as_learning_process(case, process, start):
-    if case.local:
-        with pytest.raises(
-            ValueError, match=r"cannot carry client state.*model <trainable=<float32"
-        ):
+    if case.local or case.acquisition:
+        kept = "model <trainable=<float32" if case.local else "work <taken=int32"
+        with pytest.raises(ValueError, match=f"cannot carry client state.*{kept}"):
             process.as_learning_process()
         return
     learning = process.as_learning_process()

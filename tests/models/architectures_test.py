@@ -1,5 +1,7 @@
 """The papers' networks have the papers' sizes, and the parts that methods ask for."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -150,3 +152,67 @@ def test_unknown_network():
 def test_network_that_does_not_fit():
     with pytest.raises(ValueError, match=r"'lenet5' does not take examples of shape \(3,\)"):
         architectures.make("lenet5", spec(3), 10)
+
+
+def edge_in_keras(filters, units: int, normalised: bool) -> tf.keras.Model:
+    """Table I of Qian et al. (2019), row by row, without its dropout; and with normalisation."""
+    layers = tf.keras.layers
+    norm = [layers.BatchNormalization] if normalised else []
+    rows = [layers.Rescaling(1 / 255)]
+    for index, (width, size) in enumerate(zip(filters, (4, 5, 4, 4), strict=True), start=1):
+        rows += [layers.Conv2D(width, size), *(make() for make in norm), layers.ReLU()]
+        rows += [layers.MaxPool2D(2)] if index % 2 == 0 else []
+    rows += [layers.Flatten(), layers.Dense(units), *(make() for make in norm), layers.ReLU()]
+    return tf.keras.Sequential([tf.keras.Input((28, 28, 1)), *rows, layers.Dense(10)])
+
+
+@pytest.mark.parametrize(
+    ("name", "filters", "units"),
+    [("cnn_edge", (64, 16, 32, 16), 128), ("cnn_edge_small", (16, 8, 8, 8), 64)],
+)
+@pytest.mark.parametrize("normalised", [False, True])
+def test_network_of_edge_ensembles(name, filters, units, normalised):
+    model = architectures.make(name + "_bn" * normalised, spec(28, 28, 1), 10).model()
+    assert model.draws_in_training
+    if name == "cnn_edge" and not normalised:
+        convolutions = (16 * 64 + 64) + (25 * 64 * 16 + 16) + (16 * 16 * 32 + 32)
+        rest = (16 * 32 * 16 + 16) + (2 * 2 * 16 * 128 + 128) + (128 * 10 + 10)
+        assert model.num_parameters == convolutions + rest
+    rng = np.random.default_rng(0)
+    # Positive, since there are variances among them.
+    values = [np.float32(rng.uniform(0.1, 1.0, variable.shape) / 10) for variable in model.specs]
+    for value in values:
+        value[..., ::2] *= 1.0 if value.ndim == 1 else -1.0
+    keras = edge_in_keras(filters, units, normalised)
+    keras.set_weights(_in_order_of(keras, model, values))
+    x = rng.integers(0, 256, (5, 28, 28, 1)).astype(np.uint8)
+    found = model.predict(
+        model.split(values), {"x": x}, ClientContext(0, 5, 0), np.zeros(2, np.int32), False
+    )
+    wanted = keras(tf.cast(x, tf.float32)).numpy()
+    assert np.ptp(wanted, axis=0).max() > 1e-3
+    np.testing.assert_allclose(found["logits"], wanted, rtol=1e-3, atol=1e-5)
+
+
+def _in_order_of(keras: tf.keras.Model, model, values) -> list[np.ndarray]:
+    """Keras lists weights layer by layer, as the model does."""
+    assert [tuple(w.shape) for w in keras.get_weights()] == [s.shape for s in model.specs]
+    return values
+
+
+@pytest.mark.parametrize("local", [(), ("output",), lambda path: path.startswith("conv_1/")])
+def test_moving_statistics_may_be_local(local):
+    architecture = architectures.make("cnn_edge_small_bn", spec(28, 28, 1), 10)
+    averaged = architecture.model(local)
+    kept = dataclasses.replace(architecture, local_statistics=True).model(local)
+    for one, other in zip(averaged.specs, kept.specs, strict=True):
+        moves = one.path.split("/")[1] in ("moving_mean", "moving_variance")
+        assert other.local == (one.local or moves)
+        assert one.trainable == other.trainable != moves
+    assert sum(s.local for s in kept.specs) - sum(s.local for s in averaged.specs) == 2 * 5
+
+
+def test_statistics_to_keep_have_to_be_there():
+    architecture = architectures.make("cnn_edge_small", spec(28, 28, 1), 10)
+    with pytest.raises(ValueError, match=r"to be local, but the model has none: .* batch norm"):
+        dataclasses.replace(architecture, local_statistics=True).model()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het.learning import acquisition as acquiring
 from tff_het.learning import batching
 from tff_het.learning.augmentation import Augmentation
 from tff_het.learning.descent import Descent, trainable_of, with_trainable
@@ -112,6 +113,8 @@ class LocalTraining:
         that round, instead of the optimizer's own.
       opponent_steps: Of a model with an opponent: how many steps this makes for each of the rest.
         It makes one on every batch, the rest one on each batch of that number.
+      acquisition: How clients acquire what they train on, where that is not all of their examples:
+        `epochs` or `steps` are then those of one acquisition.
     """
 
     optimizer: Any
@@ -125,6 +128,7 @@ class LocalTraining:
     clip_norm: float | None = None
     learning_rate: Callable[[tf.Tensor], tf.Tensor] | None = None
     opponent_steps: int = 1
+    acquisition: acquiring.Acquisition | None = None
 
     def __post_init__(self):
         if (self.epochs is None) == (self.steps is None):
@@ -151,13 +155,22 @@ def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = N
     """Local SGD on all trainable variables; sends the change of the global ones.
 
     Local variables continue from the client's state; the update is weighted by
-    the number of the client's examples (McMahan et al. 2017, Algorithm 1).
+    the number of the client's examples (McMahan et al. 2017, Algorithm 1). With an acquisition
+    that is those trained on, the kept ones once for each acquisition, and the optimizer's
+    state starts afresh for each.
 
     Args:
       model: The model.
       training: The settings.
       penalty: Added to the loss of every step.
+
+    Raises:
+      ValueError: If examples cannot be acquired for this model.
     """
+    acquisition = training.acquisition
+    if acquisition is not None:
+        acquiring.check(model, acquisition)
+    steps_of_one = dataclasses.replace(training, acquisition=None)
 
     def train(
         download: Download,
@@ -167,18 +180,46 @@ def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = N
         state: ClientState,
     ) -> ClientResult:
         before = Variables(download.weights, state.model)
-        after, metrics = sgd_steps(
-            model, training, before, examples, client, seed, download.round, penalty
-        )
+
+        def train_on(variables: Variables, examples: Any, client: ClientContext, seed: tf.Tensor):
+            return sgd_steps(
+                model,
+                steps_of_one,
+                variables,
+                examples,
+                client,
+                seed,
+                download.round,
+                penalty,
+                start=before,
+            )
+
+        if acquisition is None:
+            (after, metrics), kept = train_on(before, examples, client, seed), state.work
+        else:
+            after, metrics, kept = acquiring.train_on_acquired(
+                model,
+                acquisition,
+                train_on,
+                before,
+                examples,
+                client,
+                seed,
+                state.work,
+                _no_metrics(model),
+            )
         update = tf.nest.map_structure(tf.subtract, after.global_weights, before.global_weights)
         return ClientResult(
             update=update,
-            weight=tf.cast(client.num_examples, tf.float32),
+            weight=tf.cast(metrics["num_examples"], tf.float32),
             metrics=metrics,
-            state=state._replace(model=after.local_weights),
+            state=state._replace(model=after.local_weights, work=kept),
         )
 
-    return ClientWork(train=train, uses_round=training.learning_rate is not None)
+    def initial_work(seed: int) -> Any:
+        return () if acquisition is None else acquiring.initial(acquisition, seed)
+
+    return ClientWork(train, initial_work, uses_round=training.learning_rate is not None)
 
 
 def weighted_by_norm(work: ClientWork) -> ClientWork:
@@ -206,10 +247,17 @@ def equally_weighted(work: ClientWork) -> ClientWork:
 
 
 class Kept(NamedTuple):
-    """Global variables that a client has kept, and bool [], whether it has kept any yet."""
+    """What a client keeps that keeps global variables.
+
+    Attributes:
+      weights: The global variables.
+      known: bool [], whether it has kept any yet.
+      rest: What the work keeps besides.
+    """
 
     weights: Weights
     known: Any
+    rest: Any
 
 
 def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
@@ -218,16 +266,23 @@ def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
     Until it has trained for the first time, it predicts with the server's.
     """
 
-    def train(download: Download, *rest: Any) -> ClientResult:
-        result = work.train(download, *rest)
+    def train(
+        download: Download,
+        examples: Any,
+        client: ClientContext,
+        seed: tf.Tensor,
+        state: ClientState,
+    ) -> ClientResult:
+        own = state._replace(work=state.work.rest)
+        result = work.train(download, examples, client, seed, own)
         weights = tf.nest.map_structure(tf.add, download.weights, result.update)
-        kept = Kept(weights, tf.ones([], tf.bool))
+        kept = Kept(weights, tf.ones([], tf.bool), result.state.work)
         return result._replace(state=result.state._replace(work=kept))
 
     def initial_work(seed: int) -> Kept:
         specs = model.tensor_specs.global_weights
         weights = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
-        return Kept(weights, tf.zeros([], tf.bool))
+        return Kept(weights, tf.zeros([], tf.bool), work.initial_work(seed))
 
     def serves(weights: Weights, state: ClientState) -> Weights:
         return state.work.weights if state.work.known else weights
@@ -244,6 +299,8 @@ def sgd_steps(
     seed: tf.Tensor,
     round_num: tf.Tensor,
     penalty: Penalty | None = None,
+    *,
+    start: Variables | None = None,
 ) -> tuple[Variables, collections.OrderedDict]:
     """Runs the steps of one client's local training.
 
@@ -263,12 +320,22 @@ def sgd_steps(
       seed: int32 [2].
       round_num: int32 [], for the learning rate's schedule.
       penalty: Added to the loss of every step, the opponent's too; not part of the metrics.
+      start: What the penalty is given for the beginning of the round; `variables` by default.
 
     Returns:
       The variables after training, and metrics: `Mean`s over the examples of all
       steps, measured at the variables before each step (and after the opponent's).
+
+    Raises:
+      ValueError: If the examples are to be acquired, which is done around these steps.
     """
-    start = variables
+    if training.acquisition is not None:
+        raise ValueError(
+            "These steps are made on all of a client's examples, as in federated reconstruction or "
+            "when a new client is fitted: acquire examples (acquisition="
+            f"{training.acquisition.function}) with another method, or leave the acquisition out."
+        )
+    start = variables if start is None else start
     fold_in = tf.random.experimental.stateless_fold_in
     order_seed, step_seed = fold_in(seed, 0), fold_in(seed, 1)
     steps = batching.num_steps(
@@ -351,3 +418,10 @@ def sgd_steps(
     metrics: dict[str, Any] = {name: Mean(sums[i], seen) for i, name in enumerate(model.metrics)}
     metrics["num_examples"] = client.num_examples
     return variables, collections.OrderedDict(metrics)
+
+
+def _no_metrics(model: Model) -> collections.OrderedDict:
+    """The metrics of `sgd_steps` before any step."""
+    metrics: dict[str, Any] = {name: Mean(tf.zeros([]), tf.zeros([])) for name in model.metrics}
+    metrics["num_examples"] = tf.zeros([], tf.int32)
+    return collections.OrderedDict(metrics)

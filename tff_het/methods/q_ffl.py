@@ -63,10 +63,17 @@ def build_q_ffl(
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If q is negative or not finite, or the optimizer has no learning rate.
+      ValueError: If q is negative or not finite, the optimizer has no learning rate, or examples
+        are to be acquired.
     """
     if not 0 <= q < math.inf:
         raise ValueError(f"q must be a finite number, not negative; found {q}.")
+    if training.acquisition is not None:
+        raise ValueError(
+            "q_ffl weighs a client by its loss on all of its examples, which takes the labels of "
+            "those that were not acquired: leave the acquisition out "
+            f"({training.acquisition.function}), or choose another method."
+        )
     measuring.learning_rate(training, tf.zeros([], tf.int32))  # Refused before anything is traced.
     model = architecture.model(local=())
     return compose(

@@ -40,6 +40,8 @@ class Architecture:
       initialization: One of `keras_model.INITIALIZATIONS`.
       opponent: Names of those auxiliary layers that are trained against the rest.
       opponent_loss: What they minimise, per example.
+      local_statistics: Whether each client keeps the moving statistics of its batch normalisation,
+        whatever else is local (Andreux et al. 2020, Siloed Federated Learning).
     """
 
     name: str
@@ -56,6 +58,7 @@ class Architecture:
     initialization: str = "glorot"
     opponent: tuple[str, ...] = ()
     opponent_loss: PerExample | None = None
+    local_statistics: bool = False
 
     @property
     def all_metrics(self) -> Mapping[str, PerExample]:
@@ -76,6 +79,7 @@ class Architecture:
             functools.partial(self.build, self.kind),
             self.example_spec,
             local=local,
+            local_statistics=self.local_statistics,
             loss=self.loss,
             metrics=self.metrics,
             training_outputs=self.training_outputs,
@@ -163,6 +167,44 @@ def convolutions_and_dense(
     return network
 
 
+def edge_cnn(filters: Sequence[int], units: int, normalised: bool = False) -> Network:
+    """4x4, 5x5, pool, 4x4, 4x4, pool, hidden units, with dropout (Qian et al. 2019, Table I).
+
+    The table does not print the padding: there is none here, so that 28 x 28 becomes 2 x 2.
+
+    Args:
+      filters: Of the four convolutions.
+      units: Of the hidden layer.
+      normalised: Whether batch normalisation, with Keras's momentum of 0.99, stands between each
+        hidden layer and its ReLU; §III-D says what that does.
+    """
+
+    def network(x: tf.Tensor, num_classes: int, layers: Layers):
+        def conv(x: tf.Tensor, index: int, size: int):
+            name, width = f"conv_{index}", filters[index - 1]
+            if not normalised:
+                return layers.conv(width, size, name, "valid")(x)
+            return _normalised(layers.linear_conv(width, size, name, "valid")(x), name)
+
+        for first, sizes in ((1, (4, 5)), (3, (4, 4))):
+            for index, size in enumerate(sizes, start=first):
+                x = conv(x, index, size)
+            x = Dropout(0.25)(tf.keras.layers.MaxPool2D()(x))
+        x = tf.keras.layers.Flatten()(x)
+        if normalised:
+            x = _normalised(layers.linear(units, "dense_1")(x), "dense_1")
+        else:
+            x = layers.dense(units, "dense_1")(x)
+        x = Dropout(0.5)(x)
+        return x, layers.output(num_classes)(x)
+
+    return network
+
+
+def _normalised(x: tf.Tensor, layer: str) -> tf.Tensor:
+    return tf.keras.layers.ReLU()(tf.keras.layers.BatchNormalization(name=f"norm_of_{layer}")(x))
+
+
 def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """LEAF's network (Caldas et al. 2018): 5x5x32, pool, 5x5x64, pool, 2048 units.
 
@@ -218,6 +260,11 @@ NETWORKS: dict[str, Network] = {
     "cnn_16_32": convolutions_and_dense([16, 32], 5, [], "same"),
     # The paper's count for CIFAR-10, 61,770, fits no padding.
     "cnn_16_16": convolutions_and_dense([16, 16], 3, [80, 60], "valid"),
+    "cnn_edge": edge_cnn([64, 16, 32, 16], 128),
+    "cnn_edge_bn": edge_cnn([64, 16, 32, 16], 128, normalised=True),
+    # A quarter to a half as wide, for small machines.
+    "cnn_edge_small": edge_cnn([16, 8, 8, 8], 64),
+    "cnn_edge_small_bn": edge_cnn([16, 8, 8, 8], 64, normalised=True),
     "femnist_cnn": femnist_cnn,
     "hdafl_small": hdafl_small,
     "traffic_cnn": traffic_cnn,

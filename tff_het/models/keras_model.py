@@ -39,6 +39,7 @@ def from_keras(
     example_spec: Mapping[str, tf.TensorSpec],
     *,
     local: Local = (),
+    local_statistics: bool = False,
     loss: PerExample = objectives.cross_entropy,
     metrics: Mapping[str, PerExample] | None = None,
     training_outputs: Collection[str] = (),
@@ -63,6 +64,8 @@ def from_keras(
       example_spec: Columns of a client's examples, shapes with a leading None.
       local: Which variables are local: names of layers, or a predicate on
         variable paths. Empty: none.
+      local_statistics: Whether non-trainable variables, which are the moving statistics of batch
+        normalisation, are local besides.
       loss: What is minimised, per example.
       metrics: What is reported beside the loss; accuracy by default.
       training_outputs: Names of outputs that the loss needs and `predict` leaves out.
@@ -71,8 +74,9 @@ def from_keras(
       opponent_loss: What they minimise, per example.
 
     Raises:
-      ValueError: If `local` or `opponent` names what does not exist or matches nothing, if the
-        model holds Keras's own random layers, or has integer variables.
+      ValueError: If `local` or `opponent` names what does not exist or matches nothing, if
+        statistics are to be local and there are none, or if the model holds Keras's own random
+        layers, or has integer variables.
     """
     keras_model = build_with_slots(build)
     layers_of_model = number_random_layers([keras_model])
@@ -88,7 +92,8 @@ def from_keras(
         keras_model.weights,
         example_spec,
         trainable={id(v) for v in keras_model.trainable_weights},
-        local=_choose_local(keras_model, local),
+        local=_choose_local(keras_model, local)
+        | (_statistics(keras_model) if local_statistics else set()),
         loss=loss,
         metrics=metrics,
         initialization=initialization,
@@ -96,12 +101,15 @@ def from_keras(
         opponent_loss=opponent_loss,
     )
     asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
+    draws = any(isinstance(layer, layers.Random) for layer in layers_of_model)
 
     def predict(*args: Any) -> Outputs:
         outputs = model.predict(*args)
         return {name: out for name, out in outputs.items() if name not in training_outputs}
 
-    return dataclasses.replace(model, predict=predict, client_is_input=asks)
+    return dataclasses.replace(
+        model, predict=predict, client_is_input=asks, draws_in_training=draws
+    )
 
 
 def build_with_slots(build: Callable[[], _Built]) -> _Built:
@@ -241,6 +249,16 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     if isinstance(local, str):
         raise ValueError(f"`local` is a list of layer names: write [{local!r}].")
     return _of_layers(keras_model, local)
+
+
+def _statistics(keras_model: tf.keras.Model) -> set[int]:
+    """Returns the `id`s of the moving statistics."""
+    if not keras_model.non_trainable_weights:
+        raise ValueError(
+            "Moving statistics are to be local, but the model has none: they come with batch "
+            "normalisation."
+        )
+    return {id(v) for v in keras_model.non_trainable_weights}
 
 
 def _of_layers(keras_model: tf.keras.Model, names: Collection[str]) -> set[int]:

@@ -36,6 +36,12 @@ class Layers:
             filters, size, padding=padding, activation="relu", use_bias=self.bias, name=name
         )
 
+    def linear_conv(
+        self, filters: int, size: int, name: str, padding: str = "same"
+    ) -> tf.keras.layers.Layer:
+        """A convolution without activation, whatever the kind, shapes as `conv`."""
+        return tf.keras.layers.Conv2D(filters, size, padding=padding, use_bias=self.bias, name=name)
+
     def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
         """A convolution without padding, [b, t, channels] -> [b, t', filters]."""
         return tf.keras.layers.Conv1D(

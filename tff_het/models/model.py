@@ -102,6 +102,7 @@ class Model:
       metrics: By name, what is averaged over examples while training.
       client_is_input: Whether predictions depend on `client`, so that even without local
         variables no two clients have the same model.
+      draws_in_training: Whether predictions with `training` depend on the seed (dropout, sampling).
       opponent_loss: As `loss`, but float32 [] alone: what the variables of the opponent minimise,
         by a step of their own on each batch, before the step in which all others minimise `loss`
         against them. None: there is no opponent.
@@ -114,6 +115,7 @@ class Model:
     loss: Callable[[Variables, Batch, ClientContext, Any, bool], LossOutput]
     metrics: Mapping[str, PerExample]
     client_is_input: bool = False
+    draws_in_training: bool = False
     opponent_loss: Callable[[Variables, Batch, ClientContext, Any, bool], tf.Tensor] | None = None
 
     def split(self, values: Sequence[Any]) -> Variables:

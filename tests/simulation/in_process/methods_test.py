@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_het import methods, seeding
 from tff_het.learning import example_files
+from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.layers import Dropout, Layers
@@ -26,11 +27,11 @@ def network(x: tf.Tensor, num_classes: int, layers: Layers):
     return hidden, layers.output(num_classes)(hidden)
 
 
-def build(method: str, **options):
+def build(method: str, acquisition: Acquisition | None = None, **options):
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make("small", element, CLASSES, network)
     optimizer = tff.learning.optimizers.build_sgdm(0.3, momentum=0.9)
-    training = LocalTraining(optimizer, batch_size=4, epochs=1)
+    training = LocalTraining(optimizer, batch_size=4, epochs=1, acquisition=acquisition)
     return methods.build(method, architecture, training, seed=SEED, **options)
 
 
@@ -73,6 +74,12 @@ def test_methods(everywhere, method):
 def test_stateful_method(everywhere):
     """One of them that is not slow."""
     process = build("hdafl", local=["dense_1"])
+    everywhere(lambda: rounds(process))
+
+
+def test_acquired_examples(everywhere):
+    """Loops within loops, and lists of tensors in them."""
+    process = build("fed_avg", Acquisition("max_entropy", 2, pool_size=6, dropout_samples=2))
     everywhere(lambda: rounds(process))
 
 
