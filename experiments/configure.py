@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import adversaries, dealing, training_flags
+from experiments import adversaries, at_server, dealing, training_flags
 from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
@@ -57,12 +57,16 @@ _METHOD_OPTIONS = {
     "keep_globals": "keep_globals",
     "cgau_variant": "variant",
     "condition_output": "condition_output",
+    "ensemble_dropout_samples": "dropout_samples",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What all methods of a program have in common."""
+    """What all methods of a program have in common.
+
+    The server holds `initial` examples to train on first and others for `selection`; None without.
+    """
 
     dataset: datasets.Dataset
     partition: partitions.Partition
@@ -73,6 +77,8 @@ class Setup:
     settings: loop.Settings
     start: starts.Start | None
     new_test: bool
+    initial: datasets.Examples | None
+    selection: datasets.Examples | None
 
     @property
     def common_test(self) -> datasets.Examples | None:
@@ -166,7 +172,8 @@ def setup() -> Setup:
     """
     seed = run_flags.SEED.value
     training = training_flags.local_training()
-    dataset, partition = dealing.deal()
+    dealt = dealing.deal()
+    dataset, partition = dealt.dataset, dealt.partition
     protected = adversaries.columns(dataset)
     population = Population.from_partition(
         dataset,
@@ -175,6 +182,7 @@ def setup() -> Setup:
         seed=seed,
         columns=(*_columns(dataset), *protected),
     )
+    selection = at_server.selection(dealt, population.columns)
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
     architecture = architectures.make(
         method_flags.MODEL.value,
@@ -207,8 +215,10 @@ def setup() -> Setup:
             states_in_memory=run_flags.CLIENT_STORE.value == "memory",
             goal=_goal(),
         ),
-        start=_start(dataset, population),
+        start=_start(dataset, population, at_server.fingerprint(selection)),
         new_test=run_flags.NEW_TEST.value,
+        initial=at_server.initial(dealt, population.columns),
+        selection=selection,
     )
 
 
@@ -230,8 +240,11 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         if not any(option in accepted for accepted in taken.values()):
             flag = {option: flag for flag, option in _METHOD_OPTIONS.items()}.get(option, option)
             raise ValueError(f"--{flag} has no meaning for {', '.join(names)}.")
+    at_server.check(names, taken, made.selection)
+    _check_pooled(names, made)
     # What the data say, for methods that ask.
     options["num_clients"] = len(made.population)
+    options["selection"] = made.selection
     return {
         method: methods.build(
             method,
@@ -248,6 +261,13 @@ def course(made: Setup, method: str, process: FederatedProcess) -> Course:
     """Returns who trains under a method."""
     if not methods.trains_on_pooled_examples(method):
         return Course(made.population, made.schedule, communication.ledger(process))
+    if method_flags.POOLED.value == "server":
+        assert made.initial is not None
+        return Course(
+            at_server.with_server(made.population, made.initial),
+            cohorts.always(len(made.population)),
+            communication.staying_put(process),
+        )
     return Course(
         made.population.with_pooled(),
         cohorts.always(len(made.population)),
@@ -313,7 +333,21 @@ def _goal() -> loop.Goal | None:
     return loop.Goal(accuracy, split)
 
 
-def _start(dataset: datasets.Dataset, population: Population) -> starts.Start | None:
+def _check_pooled(names: list[str], made: Setup) -> None:
+    if method_flags.POOLED.value == "clients":
+        return
+    if not any(methods.trains_on_pooled_examples(name) for name in names):
+        raise ValueError(f"--pooled=server has no meaning for {', '.join(names)}.")
+    if made.initial is None:
+        raise ValueError(
+            "--pooled=server trains on examples at the server, which has none: give "
+            "--initial_examples (400, say)."
+        )
+
+
+def _start(
+    dataset: datasets.Dataset, population: Population, held_out: str | None
+) -> starts.Start | None:
     if run_flags.START_FROM.value is None:
         return None
     folder = Path(run_flags.START_FROM.value)
@@ -326,5 +360,13 @@ def _start(dataset: datasets.Dataset, population: Population) -> starts.Start | 
             f"The run in {folder} set other examples apart for validation, so it has trained on "
             "some that this one would be judged by. Give the same seed, partition and "
             "--validation_fraction."
+        )
+    # Of an older run, too, which held out none.
+    same_selection = theirs.get("selection_fingerprint") == held_out
+    if held_out and theirs["dataset"] == dataset.name and not same_selection:
+        raise ValueError(
+            f"The run in {folder} held out other examples at the server, so it has trained on some "
+            "that models would be judged by here. Give the same seed, --initial_examples and "
+            "--selection_examples."
         )
     return start

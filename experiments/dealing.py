@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from absl import flags
 
 from experiments.flags import data as data_flags
@@ -31,10 +32,19 @@ _PARTITION_OPTIONS: dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any]]]
 
 
 class Dealt(NamedTuple):
-    """A data set, and which client holds which of its examples."""
+    """A data set, and which client holds which of its examples.
+
+    Attributes:
+      dataset: The data set.
+      partition: Whose which examples are.
+      initial: Training examples of no client, on which the server may train; None without any.
+      selection: Others, by which it may judge models; None without any.
+    """
 
     dataset: datasets.Dataset
     partition: partitions.Partition
+    initial: datasets.Examples | None = None
+    selection: datasets.Examples | None = None
 
 
 def load(name: str, data_dir: str | None) -> datasets.Dataset:
@@ -71,17 +81,30 @@ def deal() -> Dealt:
         raise ValueError(error) from error
     if data_flags.POSITIVE_LABEL.value is not None:
         dataset = dataset.one_against_rest(data_flags.POSITIVE_LABEL.value)
+    at_server = partitions.set_apart(
+        len(dataset.train["y"]),
+        initial=data_flags.INITIAL_EXAMPLES.value,
+        selection=data_flags.SELECTION_EXAMPLES.value,
+        seed=run_flags.SEED.value,
+    )
+    kept = (_rows(dataset.train, own) for own in (at_server.initial, at_server.selection))
     common = {
         "num_clients": data_flags.NUM_CLIENTS.value,
         "seed": run_flags.SEED.value,
         "allow_empty_test": data_flags.ALLOW_EMPTY_TEST.value,
+        "among": at_server.clients,
         **options,
     }
     name, fraction = data_flags.PARTITION.value, data_flags.LOCAL_TEST_FRACTION.value
     if fraction is not None:
-        return Dealt(*partitions.make_with_local_test(name, dataset, fraction=fraction, **common))
+        divided = partitions.make_with_local_test(name, dataset, fraction=fraction, **common)
+        return Dealt(*divided, *kept)
     partition = partitions.make(name, dataset.train, dataset.test, **common)
-    return Dealt(dataset, partition)
+    return Dealt(dataset, partition, *kept)
+
+
+def _rows(examples: datasets.Examples, chosen: np.ndarray) -> datasets.Examples | None:
+    return {name: column[chosen] for name, column in examples.items()} if len(chosen) else None
 
 
 def _partition_options() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import at_server
 from experiments.configure import Course, Setup
 from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
@@ -88,6 +89,7 @@ def of_run(
         "data_source": made.dataset.source,
         "data_fingerprint": made.dataset.fingerprint(),
         "validation_fingerprint": made.population.validation_fingerprint(),
+        "selection_fingerprint": at_server.fingerprint(made.selection),
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
         "tensorflow_federated": tff.__version__,

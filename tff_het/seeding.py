@@ -20,6 +20,7 @@ EVALUATION = 8
 DATA = 9
 LOCAL_TEST = 10
 ATTACK = 11
+SERVER_EXAMPLES = 12
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

@@ -97,6 +97,20 @@ SHUFFLE_FRACTION = flags.DEFINE_float(
     lower_bound=0.0,
     upper_bound=1.0,
 )
+INITIAL_EXAMPLES = flags.DEFINE_integer(
+    "initial_examples",
+    0,
+    "Training examples, drawn at random, that no client gets and the server trains on before the "
+    "first round: --method=centralized --pooled=server, from whose run others start.",
+    lower_bound=0,
+)
+SELECTION_EXAMPLES = flags.DEFINE_integer(
+    "selection_examples",
+    0,
+    "Training examples, drawn at random, that no client gets and the server judges models by "
+    "(methods opt_fl and mix_fl).",
+    lower_bound=0,
+)
 ALLOW_EMPTY_TEST = flags.DEFINE_bool(
     "allow_empty_test", False, "Accept clients without test examples; they are not tested."
 )

@@ -13,6 +13,25 @@ METHOD = flags.DEFINE_list(
     f"Methods to compare, of: {', '.join(methods.names())}. A round of centralized is one local "
     "training (local_epochs or local_steps) on the pooled examples of all clients.",
 )
+POOLED = flags.DEFINE_enum(
+    "pooled",
+    "clients",
+    ["clients", "server"],
+    "What centralized trains on: the examples of all clients, or the server's --initial_examples.",
+)
+ENSEMBLE_SELECTION = flags.DEFINE_enum(
+    "ensemble_selection",
+    "held_out",
+    ["held_out", "test"],
+    "What the server judges models by (methods opt_fl and mix_fl): its --selection_examples, or, "
+    "as the paper, the test set, which makes results too good.",
+)
+ENSEMBLE_DROPOUT_SAMPLES = flags.DEFINE_integer(
+    "ensemble_dropout_samples",
+    None,
+    "Passes under dropout over which such a judgement is averaged. Default: 20.",
+    lower_bound=1,
+)
 MODEL = flags.DEFINE_enum(
     "model",
     None,

@@ -42,8 +42,12 @@ class Training:
 
     @property
     def uses_test_data(self) -> bool:
-        """Whether test examples decided how long something was trained."""
-        return any(work.flags.get("goal_selection") == "test" for work in self.chain)
+        """Whether test examples decided how long something was trained, or which model was kept."""
+        return any(
+            work.flags.get(flag) == "test"
+            for work in self.chain
+            for flag in ("goal_selection", "ensemble_selection")
+        )
 
 
 class Function(Protocol):

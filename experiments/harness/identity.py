@@ -16,12 +16,15 @@ _ROOT = Path(__file__).parents[2]
 # What takes part in every run, from the flags to its summary.
 _LIBRARY = ("tff_het",)
 _TRAINING = (
+    "experiments/adversaries.py",
+    "experiments/at_server.py",
     "experiments/configure.py",
     "experiments/dealing.py",
     "experiments/defaults.py",
     "experiments/flags",
     "experiments/summary.py",
     "experiments/train.py",
+    "experiments/training_flags.py",
 )
 
 

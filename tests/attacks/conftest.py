@@ -21,6 +21,9 @@ FEATURES, CLASSES, SEED = 12, 4, 1
 _RATES = {"waffle": 0.01}
 
 
+_SELECTION = {"opt_fl", "mix_fl"}
+
+
 def draw(n: int, *keys: int) -> dict[str, np.ndarray]:
     """Examples whose labels have nothing to do with them."""
     rng = seeding.generator(SEED, seeding.DATA, *keys)
@@ -37,6 +40,8 @@ def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make("small", element, CLASSES, architectures.mlp([48]))
     rate = _RATES.get(method, 0.1)
+    if method in _SELECTION:
+        options = {"selection": draw(60, 99), "dropout_samples": 1, **options}
     return methods.build(method, architecture, training(epochs, rate), seed=SEED, **options)
 
 

@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from tff_het import methods
 from tff_het.attacks.observation import observe
+from tff_het.learning.stacking import Signed
 from tff_het.simulation import runtime
 
 
@@ -40,7 +41,9 @@ def test_global_variables_alone(federation):
         assert sorted(value.shape for value in observed) == sorted(wanted)
         assert_same(one.before, federation.state.weights)
         change = tf.nest.map_structure(np.subtract, one.after, one.before)
-        for a, b in zip(tf.nest.flatten(change), tf.nest.flatten(row["update"]), strict=True):
+        update = row["update"]
+        sent = update.change if isinstance(update, Signed) else update
+        for a, b in zip(tf.nest.flatten(change), tf.nest.flatten(sent), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-6)
         assert one.weight == row["weight"]
         assert one.private is None

@@ -284,7 +284,7 @@ def test_samples_have_seeds_of_their_own(dropped):
     for sample in range(3):
         for batch in range(2):
             x = examples["x"][places[50 * batch :][:50]]
-            seed = fold_in(fold_in(score_seed, sample), batch)
+            seed = fold_in(fold_in(score_seed, batch), sample)
             logits = dropped.predict(variables, {"x": x}, context_of(60), seed, True)["logits"]
             samples[sample, 50 * batch :][:50] = tf.nn.softmax(logits)
     assert np.ptp(samples, axis=0).max() > 0.05  # Dropout is on.

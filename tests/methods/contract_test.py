@@ -42,10 +42,19 @@ class Case:
     personal: bool | None = None  # Whatever is local, where None.
     adversary: bool = False  # On the first layer.
     acquisition: Acquisition | None = None
+    signed: bool = False  # Whether a client's index travels with its update.
 
     def __str__(self) -> str:
         return self.method + self.label
 
+
+_draw = np.random.default_rng(99)
+# What the server judges models by.
+SELECTION = {
+    "x": _draw.normal(size=(501, FEATURES)).astype(np.float32),
+    "y": _draw.integers(0, CLASSES, 501).astype(np.int32),
+}
+JUDGING = {"selection": SELECTION, "dropout_samples": 2}
 
 CASES = [
     Case("fed_avg", local=[]),
@@ -114,6 +123,9 @@ CASES = [
         label="-acquisition",
         acquisition=ACQUISITION,
     ),
+    Case("ave_fl", local=[]),
+    Case("opt_fl", local=[], options=JUDGING, signed=True),
+    Case("mix_fl", local=[], options=JUDGING, signed=True),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]
@@ -231,6 +243,7 @@ def test_local_means_local(case, process):
     assert sorted(shapes(kept)) == sorted(case.local)
     everything = collections.Counter(spec.shape for spec in process.model.specs)
     everything.subtract(case.local)
+    everything.update([()] * case.signed)
     assert sorted(shapes(sent["update"])) == sorted(everything.elements())
     assert shapes(sent["weight"]) == [()]
     assert set(shapes(sent["metrics"])) == {()}

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.learning.stacking import Signed, signed_type
 from tff_het.models.model import Weights
 
 _SENT = ("update", "weight", "metrics")
@@ -96,7 +97,7 @@ def observe(
             Observation(
                 client=index,
                 before=before,
-                after=tf.nest.map_structure(np.add, before, _arrays(upload["update"])),
+                after=tf.nest.map_structure(np.add, before, _arrays(_change(upload["update"]))),
                 weight=float(upload["weight"]),
                 private=rows[index]["state"] if private else None,
             )
@@ -112,11 +113,16 @@ def _arrays(weights: Weights) -> Weights:
     )
 
 
+def _change(update: Any) -> Weights:
+    return update.change if isinstance(update, Signed) else update
+
+
 def _check_sends_changes(process: FederatedProcess) -> None:
-    """Compares types: a change of the global variables has theirs."""
+    """Compares types: a change of the global variables, which may be signed, has theirs."""
     sent = process.client_update.type_signature.result.member["update"]
     global_variables = process.client_update.type_signature.parameter[0].member["weights"]
-    if not sent.is_equivalent_to(global_variables):
+    wanted = (global_variables, signed_type(global_variables))
+    if not any(sent.is_equivalent_to(one) for one in wanted):
         raise ValueError(
             "An observer adds a client's update to what the client was sent, so it has to be a "
             f"change of the global variables, of type {global_variables.compact_representation()}; "

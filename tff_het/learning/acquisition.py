@@ -27,6 +27,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het import seeding
+from tff_het.learning import mc_dropout
 from tff_het.models.model import ClientContext, Model, Variables
 
 RANDOM, BALD = "random", "bald"
@@ -266,8 +267,8 @@ def _scores(
 ) -> tf.Tensor:
     """How much each of these examples is wanted, float32 [n]; `rows` are their places, int32 [n].
 
-    All dropout masks of one sample follow from one seed. What fills up the last batch are its first
-    examples once more; with batch normalisation these are part of the batch.
+    What fills up the last batch are the pool's first examples once more; with batch normalisation
+    these are part of the batch.
     """
     if acquisition.function == RANDOM:
         return tf.random.stateless_uniform(tf.shape(rows), seed)
@@ -280,16 +281,8 @@ def _scores(
     def scores_of_batch(index: tf.Tensor) -> tf.Tensor:
         taken = tf.gather(batch_rows, index)
         batch = {name: tf.gather(column, taken) for name, column in columns.items()}
-
-        def probabilities(sample: tf.Tensor) -> tf.Tensor:
-            sample_seed = fold_in(fold_in(seed, sample), index)
-            logits = model.predict(variables, batch, client, sample_seed, True)["logits"]
-            return tf.nn.softmax(logits)
-
-        samples = tf.map_fn(
-            probabilities,
-            tf.range(acquisition.dropout_samples),
-            fn_output_signature=tf.float32,
+        samples = mc_dropout.probabilities(
+            model, variables, batch, client, fold_in(seed, index), acquisition.dropout_samples
         )
         return FUNCTIONS[acquisition.function](samples)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
+from tff_het.methods.ave_fl import build_ave_fl
 from tff_het.methods.centralized import build_centralized
 from tff_het.methods.cgau import build_cgau
 from tff_het.methods.fed_avg import build_fed_avg
@@ -13,6 +14,8 @@ from tff_het.methods.fed_recon import build_fed_recon
 from tff_het.methods.hdafl import build_hdafl
 from tff_het.methods.lg_fedavg import build_lg_fedavg
 from tff_het.methods.local_only import build_local_only
+from tff_het.methods.mix_fl import build_mix_fl
+from tff_het.methods.opt_fl import build_opt_fl
 from tff_het.methods.q_ffl import build_q_ffl
 from tff_het.methods.waffle import build_waffle
 from tff_het.models.architectures import Architecture
@@ -26,6 +29,9 @@ METHODS: dict[str, Callable[..., FederatedProcess]] = {
     "lg_fedavg": build_lg_fedavg,
     "cgau": build_cgau,
     "waffle": build_waffle,
+    "ave_fl": build_ave_fl,
+    "opt_fl": build_opt_fl,
+    "mix_fl": build_mix_fl,
     "local_only": build_local_only,
     "centralized": build_centralized,
 }

@@ -1,12 +1,22 @@
 """Who owns which example: arrays and a seed in, indices by client out.
 
 `make('shards', train, test, num_clients=100, seed=0, shards_per_client=2)` gives a `Partition`;
-`names()` lists what there is. `make_with_local_test` cuts each client's test from its own share.
+`names()` lists what there is. `make_with_local_test` cuts each client's test from its own share,
+`set_apart` keeps examples for the server.
 """
 
 from tff_het.partitions.assignment import Examples
 from tff_het.partitions.local_test import make_with_local_test
 from tff_het.partitions.partition import Partition
 from tff_het.partitions.registry import make, names
+from tff_het.partitions.server import AtServer, set_apart
 
-__all__ = ["Examples", "Partition", "make", "make_with_local_test", "names"]
+__all__ = [
+    "AtServer",
+    "Examples",
+    "Partition",
+    "make",
+    "make_with_local_test",
+    "names",
+    "set_apart",
+]

@@ -30,7 +30,7 @@ def make_with_local_test(
       num_clients: As `make` takes it.
       seed: Likewise; it decides which examples are cut off too.
       allow_empty_test: Likewise.
-      **options: Options of the partition.
+      **options: Options of the partition, and `among` as `make` takes it.
 
     Returns:
       A data set without the old test examples, in which the examples that are cut off are the test

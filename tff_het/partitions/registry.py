@@ -43,6 +43,7 @@ def make(
     num_clients: int | None,
     seed: int,
     allow_empty_test: bool = False,
+    among: np.ndarray | None = None,
     **options: Any,
 ) -> Partition:
     """Divides the examples of a data set among clients.
@@ -57,6 +58,8 @@ def make(
       num_clients: Number of clients; None where the partition follows from something else.
       seed: Decides, with `name` and the options, every random draw.
       allow_empty_test: Accept clients without test examples.
+      among: Indices of the training examples that are dealt; the others belong to nobody. All by
+        default.
       **options: Options of the partition, see its function.
 
     Returns:
@@ -78,7 +81,9 @@ def make(
             f" {', '.join(accepted) or '(it has none)'}."
         )
     rng = seeding.generator(seed, seeding.PARTITION)
-    assignment = function(train, test, rng, num_clients=num_clients, **options)
+    dealt = train if among is None else {key: column[among] for key, column in train.items()}
+    assignment = function(dealt, test, rng, num_clients=num_clients, **options)
+    train_parts = assignment.train if among is None else [among[own] for own in assignment.train]
     client_ids = assignment.client_ids
     if client_ids is None:
         client_ids = [f"client_{k}" for k in range(len(assignment.train))]
@@ -86,7 +91,7 @@ def make(
         name=name,
         seed=int(seed),
         client_ids=tuple(client_ids),
-        train=tuple(_sorted(indices) for indices in assignment.train),
+        train=tuple(_sorted(indices) for indices in train_parts),
         test=tuple(_sorted(indices) for indices in assignment.test),
         num_train=len(train["y"]),
         num_test=len(test["y"]),

@@ -167,6 +167,7 @@ def train(
             f"clients, {', '.join(population.ids[: len(evaluated)][:3])}, ...; found "
             f"{', '.join(evaluated.ids[:3])}, ..."
         )
+    measured = _measured(process)
     evaluate = Evaluator(process, evaluated, test_examples)
     if settings.goal is not None and settings.goal.split not in evaluate.splits:
         raise ValueError("A goal is judged on validation examples, of which no client has any.")
@@ -213,7 +214,7 @@ def train(
                 state, metrics, kept = run_round(process, state, clients)
                 done += 1
                 states.put(done, ((int(k["client"]), k["state"]) for k in kept))
-                row = _training_row(done, len(cohort), metrics["train"], ledger)
+                row = _training_row(done, len(cohort), metrics, measured, ledger)
                 times.append(time.perf_counter())
 
                 evaluation = None
@@ -307,10 +308,15 @@ def _drop_evaluation(checkpoints: Checkpoints, columns: Sequence[str], done: int
 
 
 def _training_row(
-    done: int, num_clients: int, metrics: Mapping[str, Any], ledger: communication.Ledger
+    done: int,
+    num_clients: int,
+    metrics: Mapping[str, Any],
+    measured: Sequence[str],
+    ledger: communication.Ledger,
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"round": done, "clients": num_clients}
-    row |= {f"train_{name}": np.asarray(value).item() for name, value in metrics.items()}
+    row |= {f"train_{name}": np.asarray(value).item() for name, value in metrics["train"].items()}
+    row |= {f"server_{name}": np.asarray(metrics["server_step"][name]).item() for name in measured}
     row["bytes_up"] = ledger.bytes_up * num_clients
     row["bytes_down"] = ledger.bytes_down * num_clients
     return row
@@ -325,9 +331,23 @@ def _check_finite(done: int, row: Mapping[str, Any]) -> None:
             )
 
 
+def _measured(process: FederatedProcess) -> list[str]:
+    """The names of the single numbers among what the server step measures."""
+    metrics_type = process.next.type_signature.result.metrics.member
+    if "server_step" not in tff.structure.name_list_with_nones(metrics_type):
+        return []  # Nothing travels.
+    measurements = metrics_type["server_step"]
+    if not isinstance(measurements, tff.StructType):
+        return []
+    named = tff.structure.iter_elements(measurements)
+    scalar = (tff.TensorType(np.int32), tff.TensorType(np.float32))
+    return [name for name, one in named if name and one in scalar]
+
+
 def _columns(process: FederatedProcess, evaluate: Evaluator) -> list[str]:
     metrics_type = process.next.type_signature.result.metrics.member
     columns = ["round", "clients"]
     columns += [f"train_{name}" for name, _ in tff.structure.iter_elements(metrics_type["train"])]
+    columns += [f"server_{name}" for name in _measured(process)]
     columns += ["bytes_up", "bytes_down"]
     return columns + evaluate.columns()

@@ -17,7 +17,7 @@ from tff_het.simulation import feeding
 
 FEATURES, CLASSES, SEED = 6, 3, 1
 # Its default rate multiplies what rounding makes different by 100,000.
-OPTIONS = {"waffle": {"posterior_rate": 1.0}}
+OPTIONS: dict[str, dict] = {"waffle": {"posterior_rate": 1.0}}
 SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
 
 
@@ -41,6 +41,15 @@ def examples(client: int) -> collections.OrderedDict:
         x=rng.normal(size=(SIZES[client], FEATURES)).astype(np.float32),
         y=rng.integers(0, CLASSES, SIZES[client]).astype(np.int32),
     )
+
+
+# What the server judges by: many, so that no two models are equally good.
+_SELECTION = {
+    "x": np.random.default_rng(9).normal(size=(997, FEATURES)).astype(np.float32),
+    "y": np.random.default_rng(8).integers(0, CLASSES, 997).astype(np.int32),
+}
+for _method in ("opt_fl", "mix_fl"):
+    OPTIONS[_method] = {"selection": _SELECTION, "dropout_samples": 3}
 
 
 def rounds(process):

@@ -1,0 +1,76 @@
+"""From flags to what the server holds itself: examples to train on first, and to judge by."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from experiments.dealing import Dealt
+from experiments.flags import data as data_flags
+from experiments.flags import method as method_flags
+from tff_het.clients import Client, Population
+from tff_het.datasets import Examples
+
+_ID = "server"
+
+
+def initial(dealt: Dealt, columns: Collection[str]) -> Examples | None:
+    """Returns what it trains on before the first round, of these columns; None without any."""
+    return _columns(dealt.initial, columns)
+
+
+def selection(dealt: Dealt, columns: Collection[str]) -> Examples | None:
+    """Returns what it judges models by, of these columns; None without any.
+
+    Raises:
+      ValueError: If examples are held out for it, and it is to judge by test examples.
+    """
+    if method_flags.ENSEMBLE_SELECTION.value == "held_out":
+        return _columns(dealt.selection, columns)
+    if dealt.selection is not None:
+        raise ValueError(
+            "--ensemble_selection=test judges models by the test set: leave --selection_examples "
+            f"out, found {data_flags.SELECTION_EXAMPLES.value}."
+        )
+    return _columns(dealt.dataset.test, columns)
+
+
+def with_server(population: Population, examples: Examples) -> Population:
+    """Returns the population followed by the server as a client, which holds these examples."""
+    nothing = {name: column[:0] for name, column in examples.items()}
+    return population.grown_by([Client(_ID, examples, nothing, nothing)])
+
+
+def fingerprint(examples: Examples | None) -> str | None:
+    """SHA-256 (hex) over examples that were held out to judge by; None for none, or the test's."""
+    if examples is None or method_flags.ENSEMBLE_SELECTION.value != "held_out":
+        return None
+    digest = hashlib.sha256()
+    for name in sorted(examples):
+        digest.update(f"{name} {examples[name].dtype.str} {examples[name].shape}\n".encode())
+        digest.update(np.ascontiguousarray(examples[name]).tobytes())
+    return digest.hexdigest()
+
+
+def check(
+    names: Collection[str], options: Mapping[str, Collection[str]], held: Examples | None
+) -> None:
+    """Raises ValueError if a method needs examples at the server that are not there, or none does.
+
+    Args:
+      names: Methods.
+      options: Which options each takes.
+      held: What the server judges models by.
+    """
+    judging = [name for name in names if "selection" in options[name]]
+    if judging and held is None:
+        raise ValueError(
+            f"{', '.join(judging)} judges models by examples at the server, which has none: give "
+            "--selection_examples (2000, say), or --ensemble_selection=test to do as the paper."
+        )
+    if not judging and method_flags.ENSEMBLE_SELECTION.value == "test":
+        raise ValueError(f"--ensemble_selection=test has no meaning for {', '.join(names)}.")
+
+
+def _columns(examples: Examples | None, columns: Collection[str]) -> Examples | None:
+    return None if examples is None else {name: examples[name] for name in columns}

@@ -1,0 +1,183 @@
+"""Server steps that judge models by examples of the server's, and go on with one of them."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het.learning import mc_dropout
+from tff_het.learning.stacking import Signed, signed_type, stacked_type
+from tff_het.learning.types import computation, type_of
+from tff_het.models.model import ClientContext, Model, Variables, Weights
+
+# Examples that are looked at together: bounds the memory.
+_BATCH_SIZE = 500
+# In the measurements: what is of no single client.
+NO_CLIENT = -1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Selection:
+    """What the server judges by: accuracy on examples of its own, averaged over dropout.
+
+    Attributes:
+      examples: The columns that clients hold, `y` among them, [n, ...] each with n > 0.
+      dropout_samples: Passes whose probabilities are averaged.
+      seed: int32 [2], from which the passes of all rounds follow.
+    """
+
+    examples: Mapping[str, np.ndarray]
+    dropout_samples: int
+    seed: np.ndarray
+
+
+class _State(NamedTuple):
+    """What the server keeps: the examples, the seed, and how many rounds it has judged."""
+
+    examples: Any
+    seed: Any
+    rounds: Any
+
+
+def best(model: Model, selection: Selection) -> tff.learning.templates.FinalizerProcess:
+    """Takes the client model with the highest score; of equals, that of the lowest index.
+
+    The aggregate has to be that of `stacking.StackFactory`. A round in which no client has sent
+    anything changes nothing. The measurements are `client`, whose model was taken, its `accuracy`,
+    and `clients` [k] and `accuracies` [k] of all that were judged; `NO_CLIENT` and 0 if none was.
+
+    Args:
+      model: The model, all of it global.
+      selection: What is judged by.
+
+    Raises:
+      ValueError: If the server cannot call the model, or examples or passes do not fit it.
+    """
+    return _choosing(model, selection, mean_competes=False)
+
+
+def better_of_the_two(
+    model: Model, selection: Selection
+) -> tff.learning.templates.FinalizerProcess:
+    """As `best`, unless the mean of the clients' models, each counting the same, scores as high.
+
+    In the measurements the mean is the first of `clients`, as `NO_CLIENT`.
+    """
+    return _choosing(model, selection, mean_competes=True)
+
+
+def _choosing(
+    model: Model, selection: Selection, *, mean_competes: bool
+) -> tff.learning.templates.FinalizerProcess:
+    _check(model, selection)
+    num_examples = len(selection.examples["y"])
+    weights_type = type_of(model.tensor_specs.global_weights)
+    update_type = stacked_type(signed_type(weights_type))
+
+    @tff.tensorflow.computation
+    def initial_state():
+        columns = [(name, tf.constant(selection.examples[name])) for name in model.example_spec]
+        seed = tf.constant(selection.seed, tf.int32)
+        return _State(collections.OrderedDict(columns), seed, tf.zeros([], tf.int32))
+
+    state_type = initial_state.type_signature.result
+
+    def step(state: _State, weights: Weights, stack: Signed):
+        # The same for all models of a round: they differ by their weights alone.
+        seed = tf.random.experimental.stateless_fold_in(state.seed, state.rounds)
+
+        def num_correct(change: Weights) -> tf.Tensor:
+            candidate = tf.nest.map_structure(tf.add, weights, change)
+            return _num_correct(model, candidate, state.examples, seed, selection.dropout_samples)
+
+        def judged(changes: Weights) -> tf.Tensor:  # int32 [rows]
+            return tf.map_fn(num_correct, changes, fn_output_signature=tf.int32)
+
+        # The mean, which of no clients is no change, stands first: of equals, the first is taken.
+        number = tf.cast(tf.maximum(tf.size(stack.client), 1), tf.float32)
+        changes = tf.nest.map_structure(
+            lambda rows: tf.concat([tf.reduce_sum(rows, 0, keepdims=True) / number, rows], 0),
+            stack.change,
+        )
+        clients = tf.concat([[NO_CLIENT], stack.client], 0)
+        # The mean, where it does not compete, is taken if it is alone.
+        alone = tf.constant([-1])
+        correct = judged(changes) if mean_competes else tf.concat([alone, judged(stack.change)], 0)
+        taken = tf.argmax(correct)
+        accuracies = tf.cast(tf.maximum(correct, 0), tf.float32) / num_examples
+        measurements = collections.OrderedDict(
+            client=clients[taken],
+            accuracy=accuracies[taken],
+            clients=clients if mean_competes else clients[1:],
+            accuracies=accuracies if mean_competes else accuracies[1:],
+        )
+        weights = tf.nest.map_structure(lambda w, rows: w + rows[taken], weights, changes)
+        return state._replace(rounds=state.rounds + 1), weights, measurements
+
+    step_computation = computation(step, state_type, weights_type, update_type)
+
+    @tff.federated_computation
+    def init_fn():
+        return tff.federated_eval(initial_state, tff.SERVER)
+
+    @tff.federated_computation(
+        tff.FederatedType(state_type, tff.SERVER),
+        tff.FederatedType(weights_type, tff.SERVER),
+        tff.FederatedType(update_type, tff.SERVER),
+    )
+    def next_fn(state, weights, update):
+        return tff.templates.MeasuredProcessOutput(
+            *tff.federated_map(step_computation, (state, weights, update))
+        )
+
+    return tff.learning.templates.FinalizerProcess(init_fn, next_fn)
+
+
+def _num_correct(
+    model: Model, weights: Weights, examples: Any, seed: tf.Tensor, passes: int
+) -> tf.Tensor:
+    """Returns int32 [], for how many examples the mean over passes gives the right class most."""
+    variables = Variables(weights, Weights([], []))
+    num_examples = examples["y"].shape[0]
+    client = ClientContext(*(tf.constant(value) for value in (0, num_examples, 1)))  # No one's.
+
+    def add(start: tf.Tensor, correct: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        batch = {name: column[start : start + _BATCH_SIZE] for name, column in examples.items()}
+        own = tf.random.experimental.stateless_fold_in(seed, start)
+        draws = mc_dropout.probabilities(model, variables, batch, client, own, passes)
+        found = tf.argmax(tf.reduce_mean(draws, 0), axis=-1, output_type=tf.int32)
+        return start + _BATCH_SIZE, correct + tf.math.count_nonzero(
+            tf.equal(found, batch["y"]), dtype=tf.int32
+        )
+
+    nothing = (tf.zeros([], tf.int32), tf.zeros([], tf.int32))
+    return tf.while_loop(lambda start, _: start < num_examples, add, nothing)[1]
+
+
+def _check(model: Model, selection: Selection) -> None:
+    local = [spec.path for spec in model.specs if spec.local]
+    if local or model.client_is_input:
+        raise ValueError(
+            "The server judges whole models, without knowing a client; in this one "
+            + (f"{', '.join(local)} stay at the client." if local else "predictions depend on it.")
+        )
+    if selection.dropout_samples < 1:
+        raise ValueError(
+            f"dropout_samples must be 1 or more passes, found {selection.dropout_samples}."
+        )
+    wanted = {name: (s.dtype.name, (*s.shape[1:],)) for name, s in model.example_spec.items()}
+    found = {name: (c.dtype.name, c.shape[1:]) for name, c in selection.examples.items()}
+    if found != wanted or "y" not in found:
+        raise ValueError(
+            f"The server judges by examples as clients hold them, {wanted}; found {found}."
+        )
+    lengths = {len(column) for column in selection.examples.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        raise ValueError(
+            "The server needs one or more examples to judge by, in columns of equal length; found "
+            f"lengths {sorted(lengths)}."
+        )

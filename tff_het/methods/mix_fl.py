@@ -1,0 +1,45 @@
+"""MixFL: the server goes on with the better of two, what AveFL and what OptFL would take.
+
+J. Qian, X. Fafoutis, L. K. Hansen: Towards Federated Learning: Robustness to Extremely Unbalanced
+Data for Edge Computing, Algorithm 3.
+
+| paper              | here                                                                      |
+|--------------------|---------------------------------------------------------------------------|
+| W_ave^t            | the mean of the stack of the devices' models, each counting the same      |
+| W_opt^t            | the most accurate of them, as in `opt_fl`                                 |
+| acc_ave >= acc_opt | `choosing.better_of_the_two`: the mean unless a device's is more accurate |
+
+All else is as in `opt_fl`, where it says what X and BNN(X, W) are.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tff_het import seeding
+from tff_het.learning.choosing import Selection, better_of_the_two
+from tff_het.learning.client_work import LocalTraining, local_sgd
+from tff_het.learning.composer import compose
+from tff_het.learning.process import FederatedProcess
+from tff_het.learning.stacking import StackFactory, signed
+from tff_het.models.architectures import Architecture
+
+
+def build_mix_fl(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    selection: Mapping[str, np.ndarray],
+    dropout_samples: int = 20,
+) -> FederatedProcess:
+    """Builds MixFL; arguments and errors are those of `build_opt_fl`."""
+    model = architecture.model(local=())
+    judging = Selection(selection, dropout_samples, seeding.stateless_seed(seed, seeding.SERVER))
+    return compose(
+        model,
+        signed(local_sgd(model, training)),
+        seed=seed,
+        aggregator=StackFactory(),
+        server_step=better_of_the_two(model, judging),
+    )
