@@ -183,7 +183,6 @@ def setup() -> Setup:
         columns=(*_columns(dataset), *protected),
     )
     selection = at_server.selection(dealt, population.columns)
-    cohort_size = run_flags.CLIENTS_PER_ROUND.value or len(population)
     architecture = architectures.make(
         method_flags.MODEL.value,
         population.element_spec,
@@ -199,13 +198,14 @@ def setup() -> Setup:
         local_statistics=method_flags.LOCAL_STATISTICS.value,
     )
     architecture = adversaries.attach(architecture, protected)
+    start = _start(dataset, population, at_server.fingerprint(selection))
     return Setup(
         dataset=dataset,
         partition=partition,
         population=population,
         architecture=architecture,
         training=training,
-        schedule=cohorts.uniform(len(population), cohort_size, seed),
+        schedule=_schedule(len(population), seed, start),
         settings=loop.Settings(
             rounds=run_flags.ROUNDS.value,
             seed=seed,
@@ -215,7 +215,7 @@ def setup() -> Setup:
             states_in_memory=run_flags.CLIENT_STORE.value == "memory",
             goal=_goal(),
         ),
-        start=_start(dataset, population, at_server.fingerprint(selection)),
+        start=start,
         new_test=run_flags.NEW_TEST.value,
         initial=at_server.initial(dealt, population.columns),
         selection=selection,
@@ -317,6 +317,13 @@ def _columns(dataset: datasets.Dataset) -> tuple[str, ...]:
             f"{', '.join(missing)}. Choose another --model or --dataset."
         )
     return (*read, "y")
+
+
+def _schedule(num_clients: int, seed: int, start: starts.Start | None) -> cohorts.Schedule:
+    cohort_size = run_flags.CLIENTS_PER_ROUND.value or num_clients
+    if run_flags.SAMPLING.value == "in_turn":
+        return cohorts.in_turn(num_clients, cohort_size, 0 if start is None else start.rounds)
+    return cohorts.uniform(num_clients, cohort_size, seed)
 
 
 def _goal() -> loop.Goal | None:

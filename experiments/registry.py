@@ -8,6 +8,10 @@ from experiments.harness.experiment import Experiment
 # In the order in which the page shows them.
 MODULES: dict[str, tuple[str, ...]] = {
     "cgau": ("figure2a", "figure2b", "table1", "figure3", "new_client"),
+    "edge_ensembles": (
+        "figure3", "sequential", "batch_normalization", "figure5", "figure6", "figure7", "figure8",
+        "figure9", "figure10", "figure11", "figure12",
+    ),
     "hdafl": ("table2", "figure1", "figure2", "table3", "figure3", "table4", "table5"),
     "lg_fedavg": ("table1", "mnist_iid", "table2", "table3", "table4"),
     "waffle": (

@@ -8,7 +8,14 @@ ROUNDS = flags.DEFINE_integer(
     "rounds", None, "Rounds of training. Default: what suits the data set.", lower_bound=1
 )
 CLIENTS_PER_ROUND = flags.DEFINE_integer(
-    "clients_per_round", None, "Clients drawn in a round. Default: all.", lower_bound=1
+    "clients_per_round", None, "Clients that train in a round. Default: all.", lower_bound=1
+)
+SAMPLING = flags.DEFINE_enum(
+    "sampling",
+    "uniform",
+    ["uniform", "in_turn"],
+    "Who trains in a round: clients drawn at random, or one after another, from the first one on "
+    "(with --clients_per_round=1: sequential training).",
 )
 GOAL_ACCURACY = flags.DEFINE_float(
     "goal_accuracy",

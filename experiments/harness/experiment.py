@@ -53,7 +53,8 @@ class Training:
 class Function(Protocol):
     """A function of `seed`, `folder` of its own and `data_dir` of data sets (None: download).
 
-    It takes them by keyword, with the call's further arguments, and gives finite numbers by name.
+    It takes them by keyword, with the call's further arguments and `start_from`, the folder of the
+    run that it starts from, if there is one; it gives finite numbers by name.
     """
 
     __module__: str
@@ -70,11 +71,23 @@ class Call:
       function: Begins anew in an empty folder whenever it is called.
       arguments: Further arguments, JSON values.
       data_sets: The data sets that have to be there.
+      start: The run with the same seed that it starts from; it is made before.
     """
 
     function: Function
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     data_sets: tuple[str, ...] = ()
+    start: Training | None = None
+
+    @property
+    def chain(self) -> "tuple[Training | Call, ...]":
+        """The runs that it builds on, the first of them first, and itself."""
+        return (*(() if self.start is None else self.start.chain), self)
+
+    @property
+    def uses_test_data(self) -> bool:
+        """Whether test examples decided how long something that it starts from was trained."""
+        return self.start is not None and self.start.uses_test_data
 
 
 @dataclasses.dataclass(frozen=True)

@@ -90,7 +90,8 @@ def _content(work: Training | Call) -> Any:
     if isinstance(work, Training):
         flags = dict(work.flags)
         return flags if work.start is None else [flags, _content(work.start)]
-    return [function_name(work), dict(work.arguments)]
+    call = [function_name(work), dict(work.arguments)]
+    return call if work.start is None else [*call, _content(work.start)]
 
 
 def _digest(value: Any) -> str:

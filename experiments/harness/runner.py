@@ -45,7 +45,7 @@ def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: P
     for cell in experiment.scales[scale].cells:
         for seed in cell.seeds(seeds):
             before: Path | None = None
-            for work in cell.work.chain if isinstance(cell.work, Training) else (cell.work,):
+            for work in cell.work.chain:
                 folder = folder_of(output_dir, experiment.paper, work, seed)
                 one = cell if work is cell.work else Cell(f"{cell.name}, start", work, cell.seconds)
                 tasks.setdefault(folder, Task(one, seed, folder, before))
@@ -186,32 +186,39 @@ def _prepare(task: Task, key: str, about: Mapping[str, Any]) -> None:
 
 def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
     work, folder = task.cell.work, task.folder / "files"
+    start = _start_of(task)
     if isinstance(work, Training):
         values = {**work.flags, "seed": str(task.seed)}
         ((_, data_set),) = found.items()
         if data_set.data_dir is not None:
             values["data_dir"] = data_set.data_dir
-        if task.start is not None:
-            start = store.read(task.start)
-            # Its weights may be left from before it failed.
-            if start.status is not Status.OK:
-                raise ValueError(
-                    f"The run in {start.folder}, which this one starts from, is not there: "
-                    f"{start.status.value.replace('_', ' ')}."
-                )
-            values["start_from"] = str(start.files)
+        if start is not None:
+            values["start_from"] = str(start)
         train.run(values, folder)
         summary = json.loads((folder / "summary.json").read_text())
         metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}
     else:
         # Functions read all their data sets at one place; without any, they need none.
         place = next((one.data_dir for one in found.values()), None)
-        metrics = dict(
-            work.function(seed=task.seed, folder=folder, data_dir=place, **work.arguments)
-        )
+        arguments = {**work.arguments} if start is None else {**work.arguments, "start_from": start}
+        metrics = dict(work.function(seed=task.seed, folder=folder, data_dir=place, **arguments))
     if wrong := {name: value for name, value in metrics.items() if not math.isfinite(value)}:
         raise ValueError(f"Expected finite numbers, found {wrong}.")
     return metrics
+
+
+def _start_of(task: Task) -> Path | None:
+    """The folder of the run that this one starts from, if it does."""
+    if task.start is None:
+        return None
+    start = store.read(task.start)
+    # Its weights may be left from before it failed.
+    if start.status is not Status.OK:
+        raise ValueError(
+            f"The run in {start.folder}, which this one starts from, is not there: "
+            f"{start.status.value.replace('_', ' ')}."
+        )
+    return start.files
 
 
 def _seconds_before(task: Task) -> float:

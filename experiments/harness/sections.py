@@ -11,6 +11,7 @@ import matplotlib as mpl
 
 from experiments.harness import identity, runner, statistics
 from experiments.harness.experiment import (
+    Call,
     Cell,
     Check,
     Claim,
@@ -224,7 +225,7 @@ def _why_not(measure: Measure, results: Results) -> str:
 def _chosen_by_test(measure: Measure, experiment: Experiment, scale: str) -> str:
     """What is said of a number for which test examples decided how long something was trained."""
     used = any(
-        isinstance(cell.work, Training) and cell.work.uses_test_data
+        cell.work.uses_test_data
         for cell in experiment.scales[scale].cells
         if cell.name in measure.cells
     )
@@ -270,11 +271,7 @@ def _draw(figure: Figure, results: Results) -> DrawnFigure:
 
 
 def _cell_line(cell: Cell, results: Results) -> CellLine:
-    if isinstance(cell.work, Training):
-        work = ", then ".join(_flags(one) for one in cell.work.chain)
-    else:
-        arguments = ", ".join(f"{k}={v!r}" for k, v in cell.work.arguments.items())
-        work = f"{identity.function_name(cell.work)}({arguments})"
+    work = ", then ".join(_command_of(one) for one in cell.work.chain)
     runs = {seed: results.runs[cell.name, seed] for seed in cell.seeds(results.seeds)}
     prints = sorted(
         {f"{k} ({v[:12]})" for run in runs.values() for k, v in run.record.get("data", {}).items()}
@@ -288,8 +285,11 @@ def _cell_line(cell: Cell, results: Results) -> CellLine:
     )
 
 
-def _flags(work: Training) -> str:
-    return " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
+def _command_of(work: Training | Call) -> str:
+    if isinstance(work, Training):
+        return " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
+    arguments = ", ".join(f"{k}={v!r}" for k, v in work.arguments.items())
+    return f"{identity.function_name(work)}({arguments})"
 
 
 def _counts(experiment: Experiment, results: Results) -> str:

@@ -5,7 +5,6 @@ and the attacker's own, the shadows, of whom he knows everything. Both are obser
 round. What the attacker fits local variables on is held by neither.
 """
 
-import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from experiments import dealing
+from experiments import dealing, observing
+from experiments.observing import Observed
 from tff_het import methods, seeding
-from tff_het.attacks import attacker, inversion, membership, observation, threshold
+from tff_het.attacks import attacker, inversion, membership, threshold
 from tff_het.attacks.attacker import Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
 from tff_het.clients import Client, Population
@@ -84,25 +84,6 @@ class Dealt(NamedTuple):
     own: Examples
 
 
-class Observed(NamedTuple):
-    """A federation in its last round."""
-
-    state: ServerState
-    population: Population
-    round: observation.Round
-
-    def targets(self, what: str, local: str) -> list[Target]:
-        """Every client under attack, as whoever takes local variables from there sees it."""
-        found = []
-        for seen in self.round.clients:
-            one = seen if local == attacker.PRIVATE else seen.public
-            if what == BROADCAST:
-                one = dataclasses.replace(one, after=self.round.new_weights)
-            client = self.population[seen.client]
-            found.append(Target(one, client.train, client.test))
-        return found
-
-
 def infer_membership(
     *, seed: int, folder: Path, data_dir: str | None, **course: Any
 ) -> dict[str, float]:
@@ -164,7 +145,7 @@ def invert(
     attackers = _attackers(process, victims.state, dealt.own, chosen, seed)
     for local, attacking in attackers.items():
         results = []
-        for target in victims.targets(UPDATE, local):
+        for target in _targets(victims, UPDATE, local):
             means = inversion.class_means(target.members)
             model = attacking.reconstruct(target.seen)
             inputs = search_for.invert(model, list(means), seed=seed)
@@ -213,22 +194,21 @@ def _observe(
     process: FederatedProcess, population: Population, course: Course, seed: int
 ) -> Observed:
     """Trains a federation, and observes its last round, the private part included."""
-    everyone = range(len(population))
-    before = course.rounds - 1
-    settings = loop.Settings(rounds=before, seed=seed, eval_every=before)
-    result = loop.train(process, population, cohorts.always(*everyone), settings)
-    clients = [
-        collections.OrderedDict(
-            client=np.int32(client),
-            seed=seeding.stateless_seed(seed, seeding.CLIENT_WORK, before, client),
-            examples=collections.OrderedDict(population[client].train),
-            state=result.client_states.get(client, result.state),
-        )
-        for client in everyone
-    ]
-    result.client_states.close()
-    seen = observation.observe(process, result.state, clients, private=True)
-    return Observed(result.state, population, seen)
+    settings = loop.Settings(rounds=course.rounds, seed=seed)
+    everyone = cohorts.always(*range(len(population)))
+    return observing.last_round(process, population, everyone, settings)
+
+
+def _targets(observed: Observed, what: str, local: str) -> list[Target]:
+    """Every client under attack, as whoever takes local variables from there sees it."""
+    found = []
+    for seen in observed.round.clients:
+        one = seen if local == attacker.PRIVATE else seen.public
+        if what == BROADCAST:
+            one = dataclasses.replace(one, after=observed.round.new_weights)
+        client = observed.population[seen.client]
+        found.append(Target(one, client.train, client.test))
+    return found
 
 
 def _attackers(
@@ -245,7 +225,8 @@ def _attackers(
 
 
 def _ask(attacking: Attacker, observed: Observed, what: str) -> list[Outputs]:
-    return [membership.ask(attacking, target) for target in observed.targets(what, attacking.local)]
+    targets = _targets(observed, what, attacking.local)
+    return [membership.ask(attacking, target) for target in targets]
 
 
 def _scores(shadows: list[Outputs], victims: list[Outputs], seed: int) -> dict[str, float]:

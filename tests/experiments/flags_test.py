@@ -13,6 +13,8 @@ from experiments.defaults import DEFAULTS
 from experiments.flags import command_line, data, method, run
 from tff_het import datasets, partitions
 from tff_het.models import architectures
+from tff_het.simulation import runtime
+from tff_het.simulation import start as starts
 
 GROUPS = (data, method, run)
 PRESETS = sorted((pathlib.Path(__file__).parents[2] / "experiments" / "presets").glob("*.flags"))
@@ -269,3 +271,21 @@ def test_preset_is_a_flagfile(parsed, path):
     given = [line for line in path.read_text().splitlines() if line.startswith("--")]
     assert given
     assert values["dataset"] in DEFAULTS
+
+
+@pytest.mark.parametrize("rounds_before", [0, 7])
+def test_clients_in_turn(tmp_path, rounds_before):
+    """From the first one on, also where the run starts from another."""
+    values = {"num_clients": "3", "clients_per_round": "1", "method": "fed_avg", "rounds": "1"}
+    if rounds_before:
+        with runtime.use("in_process", clients_in_parallel=1):
+            train.run(values, tmp_path)
+        before = starts.read(tmp_path)
+        starts.write(tmp_path, dataclasses.replace(before, rounds=rounds_before))
+        values["start_from"] = str(tmp_path)
+    with configure.setup_with({**values, "sampling": "in_turn"}) as made:
+        cohorts = [list(made.schedule(rounds_before + k)) for k in range(5)]
+    assert cohorts == [[0], [1], [2], [0], [1]]
+    with configure.setup_with(values) as made:
+        drawn = [list(made.schedule(rounds_before + k)) for k in range(20)]
+    assert drawn[:5] != cohorts and {client for (client,) in drawn} == {0, 1, 2}

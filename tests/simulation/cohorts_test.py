@@ -38,6 +38,19 @@ def test_all_clients_are_equally_likely():
 def test_impossible_sizes_are_refused(size):
     with pytest.raises(ValueError, match=f"between 1 and the number of clients, 5; found {size}"):
         cohorts.uniform(5, size, seed=0)
+    with pytest.raises(ValueError, match=f"between 1 and the number of clients, 5; found {size}"):
+        cohorts.in_turn(5, size)
+
+
+def test_one_client_after_another():
+    schedule = cohorts.in_turn(4, 1)
+    assert [schedule(round_num) for round_num in range(6)] == [[0], [1], [2], [3], [0], [1]]
+    after = cohorts.in_turn(4, 1, first_round=7)
+    assert [after(7 + round_num) for round_num in range(6)] == [[0], [1], [2], [3], [0], [1]]
+    # Cohorts that do not divide the population: everybody as often as anybody.
+    rounds = [cohorts.in_turn(5, 3)(round_num) for round_num in range(5)]
+    assert rounds[:2] == [[0, 1, 2], [0, 3, 4]]
+    assert np.bincount(np.concatenate(rounds)).tolist() == [3] * 5
 
 
 def test_always_the_same_clients():

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 # Okabe and Ito (2008), told apart by colour-blind readers too; without yellow and black, of which
 # the first is hard to see on white. Line styles and markers differ as well, for print in grey.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MAX_SINGLE_CLIENTS = 20
@@ -75,7 +75,7 @@ def accuracy_over_rounds(
     figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     ax = figure.add_subplot()
     for index, (name, curve) in enumerate(curves.items()):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         # A single point makes no line.
         marker = _MARKERS[index % len(_MARKERS)] if np.size(curve.rounds) == 1 else None
         line = _LINES[index % len(_LINES)]
@@ -90,7 +90,7 @@ def accuracy_over_rounds(
     figure.legend(loc="outside right center", frameon=False)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set(xlabel="communication round", ylabel=ylabel)
-    _tidy(ax)
+    tidy(ax)
     return figure
 
 
@@ -134,7 +134,7 @@ def accuracy_by_client(
         _draw_clients(axes[1], values, client_labels)
         figure.legend(loc="outside right center", frameon=False)
     for ax in axes:
-        _tidy(ax)
+        tidy(ax)
     return figure
 
 
@@ -175,14 +175,21 @@ def histograms_by_group(
                 values,
                 bins=_BINS,
                 weights=np.full(len(values), 1 / max(len(values), 1)),
-                color=_COLOURS[index % len(_COLOURS)],
+                color=COLOURS[index % len(COLOURS)],
                 alpha=0.6,
                 label=f"{name} ({len(values)})",
             )
         ax.set(title=title, xlabel=xlabel, ylabel="share of the group's clients")
         ax.legend(frameon=False)
-        _tidy(ax)
+        tidy(ax)
     return figure
+
+
+def tidy(ax: Axes) -> None:
+    """Takes away what a plot of these needs no lines for."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", alpha=0.3)
+    ax.set_axisbelow(True)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -221,7 +228,7 @@ def _draw_boxes(ax: Axes, values: Mapping[str, np.ndarray]) -> None:
         medianprops={"color": "black"},
         flierprops={"marker": ".", "markersize": 4},
     )
-    for box, colour in zip(boxes["boxes"], itertools.cycle(_COLOURS), strict=False):
+    for box, colour in zip(boxes["boxes"], itertools.cycle(COLOURS), strict=False):
         box.set(facecolor=colour, alpha=0.6)
     turned = max(map(len, values)) > _LONG_METHOD
     ax.set_xticks(range(1, len(values) + 1), list(values), **_rotation(turned))
@@ -240,7 +247,7 @@ def _draw_clients(ax: Axes, values: Mapping[str, np.ndarray], labels: Sequence[s
             table[index],
             linestyle="none",
             marker=_MARKERS[index % len(_MARKERS)],
-            color=_COLOURS[index % len(_COLOURS)],
+            color=COLOURS[index % len(COLOURS)],
             label=name,
             zorder=2,
         )
@@ -252,9 +259,3 @@ def _draw_clients(ax: Axes, values: Mapping[str, np.ndarray], labels: Sequence[s
 
 def _rotation(turned: bool) -> dict:
     return {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-
-
-def _tidy(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="y", alpha=0.3)
-    ax.set_axisbelow(True)

@@ -167,16 +167,23 @@ def convolutions_and_dense(
     return network
 
 
-def edge_cnn(filters: Sequence[int], units: int, normalised: bool = False) -> Network:
+def edge_cnn(
+    filters: Sequence[int],
+    units: int,
+    normalised: bool = False,
+    *,
+    blocks: Sequence[Sequence[int]] = ((4, 5), (4, 4)),
+) -> Network:
     """4x4, 5x5, pool, 4x4, 4x4, pool, hidden units, with dropout (Qian et al. 2019, Table I).
 
     The table does not print the padding: there is none here, so that 28 x 28 becomes 2 x 2.
 
     Args:
-      filters: Of the four convolutions.
+      filters: Of the convolutions.
       units: Of the hidden layer.
       normalised: Whether batch normalisation, with Keras's momentum of 0.99, stands between each
         hidden layer and its ReLU; §III-D says what that does.
+      blocks: Sizes of the convolutions before each pool.
     """
 
     def network(x: tf.Tensor, num_classes: int, layers: Layers):
@@ -186,8 +193,10 @@ def edge_cnn(filters: Sequence[int], units: int, normalised: bool = False) -> Ne
                 return layers.conv(width, size, name, "valid")(x)
             return _normalised(layers.linear_conv(width, size, name, "valid")(x), name)
 
-        for first, sizes in ((1, (4, 5)), (3, (4, 4))):
-            for index, size in enumerate(sizes, start=first):
+        index = 0
+        for sizes in blocks:
+            for size in sizes:
+                index += 1
                 x = conv(x, index, size)
             x = Dropout(0.25)(tf.keras.layers.MaxPool2D()(x))
         x = tf.keras.layers.Flatten()(x)
@@ -265,6 +274,9 @@ NETWORKS: dict[str, Network] = {
     # A quarter to a half as wide, for small machines.
     "cnn_edge_small": edge_cnn([16, 8, 8, 8], 64),
     "cnn_edge_small_bn": edge_cnn([16, 8, 8, 8], 64, normalised=True),
+    # For digits of 8 x 8.
+    "cnn_edge_digits": edge_cnn([8, 16], 32, blocks=[(3, 3)]),
+    "cnn_edge_digits_bn": edge_cnn([8, 16], 32, normalised=True, blocks=[(3, 3)]),
     "femnist_cnn": femnist_cnn,
     "hdafl_small": hdafl_small,
     "traffic_cnn": traffic_cnn,

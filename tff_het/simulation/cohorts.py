@@ -1,8 +1,7 @@
 """Who trains in which round: schedules, functions from a round to clients.
 
 A schedule is any `Callable[[int], Sequence[int]]` from a round, counted from 0,
-to indices into the population. Training one device after another is a schedule
-of one's own.
+to indices into the population.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,16 +28,37 @@ def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
     Raises:
       ValueError: If a cohort is empty or larger than the population.
     """
-    if not 1 <= clients_per_round <= num_clients:
-        raise ValueError(
-            f"clients_per_round must lie between 1 and the number of clients, {num_clients}; found "
-            f"{clients_per_round}."
-        )
+    _check_size(num_clients, clients_per_round)
 
     def schedule(round_num: int) -> list[int]:
         generator = seeding.generator(seed, seeding.COHORT, round_num)
         drawn = generator.choice(num_clients, size=clients_per_round, replace=False)
         return sorted(int(client) for client in drawn)
+
+    return schedule
+
+
+def in_turn(num_clients: int, clients_per_round: int, first_round: int = 0) -> Schedule:
+    """One client after another, round and round: sequential training, for cohorts of one.
+
+    Args:
+      num_clients: Size of the population.
+      clients_per_round: Size of a cohort.
+      first_round: The round in which the first clients train; where a run starts from another, the
+        rounds before are counted.
+
+    Returns:
+      A schedule in which the next clients train in the next round, and the first ones follow on the
+      last; a round's clients in ascending order.
+
+    Raises:
+      ValueError: If a cohort is empty or larger than the population.
+    """
+    _check_size(num_clients, clients_per_round)
+
+    def schedule(round_num: int) -> list[int]:
+        first = (round_num - first_round) * clients_per_round
+        return sorted((first + place) % num_clients for place in range(clients_per_round))
 
     return schedule
 
@@ -73,3 +93,11 @@ def together(*schedules: Schedule) -> Schedule:
         return sorted({client for one in schedules for client in one(round_num)})
 
     return schedule
+
+
+def _check_size(num_clients: int, clients_per_round: int) -> None:
+    if not 1 <= clients_per_round <= num_clients:
+        raise ValueError(
+            f"clients_per_round must lie between 1 and the number of clients, {num_clients}; found "
+            f"{clients_per_round}."
+        )

@@ -1,10 +1,22 @@
 """Runs that start from other runs: their order, what they are, and what the page says of them."""
 
+import dataclasses
+import pathlib
+
 import numpy as np
 import pytest
 
 from experiments.harness import identity, runner, store
-from experiments.harness.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
+from experiments.harness.experiment import (
+    Call,
+    Cell,
+    Experiment,
+    Form,
+    Grid,
+    Position,
+    Scale,
+    Training,
+)
 from experiments.harness.measures import difference, metric
 from experiments.harness.store import Status
 from tff_het.simulation import runtime
@@ -21,11 +33,25 @@ COMMON = {
 FIRST = Training({**COMMON, "method": "fed_avg"})
 SECOND = Training({**COMMON, "method": "lg_fedavg"}, start=FIRST)
 THIRD = Training({**COMMON, "method": "hdafl"}, start=SECOND)
+DIVERGING = {**FIRST.flags, "client_learning_rate": "1e30"}
 BY_TEST = Training({**COMMON, "method": "fed_avg", "goal_accuracy": "1", "goal_selection": "test"})
 AFTER_TEST = Training({**COMMON, "method": "lg_fedavg"}, start=BY_TEST)
 
 
-def experiment(**works: Training) -> Experiment:
+def look_at(
+    *, seed: int, folder: pathlib.Path, data_dir: str | None, start_from: pathlib.Path, factor: int
+) -> dict[str, float]:
+    """A function that starts from a run."""
+    del seed, folder, data_dir
+    values = starts.read(start_from).values
+    return {"local_test_accuracy_mean": factor * float(np.abs(values["output/kernel"]).sum())}
+
+
+LOOK = Call(look_at, {"factor": 2}, start=SECOND)
+LOOK_BY_TEST = Call(look_at, {"factor": 2}, start=AFTER_TEST)
+
+
+def experiment(**works: Training | Call) -> Experiment:
     """A table with one row for each of these, and one of a difference of the first two."""
     names = list(works)
     form = Form(digits=3)
@@ -46,11 +72,11 @@ def experiment(**works: Training) -> Experiment:
     )
 
 
-def plan(folder, seeds=(0, 1), **works: Training) -> list[runner.Task]:
+def plan(folder, seeds=(0, 1), **works: Training | Call) -> list[runner.Task]:
     return runner.plan(experiment(**works), "smoke", seeds, folder)
 
 
-def make_all(folder, **works: Training) -> list[store.Run]:
+def make_all(folder, **works: Training | Call) -> list[store.Run]:
     """Makes and keeps the runs of seed 0."""
     store.write_seeds(folder / "hdafl" / "chained" / "smoke", [0])
     tasks = plan(folder, [0], **works)
@@ -58,7 +84,7 @@ def make_all(folder, **works: Training) -> list[store.Run]:
         return [runner.make(task, data_dir=None) for task in tasks]
 
 
-def pretend(harness, **works: Training) -> Experiment:
+def pretend(harness, **works: Training | Call) -> Experiment:
     """Results as if these had been run with seed 0, and the experiment they are of."""
     store.write_seeds(harness.folder / "hdafl" / "chained" / "smoke", [0])
     for place, task in enumerate(plan(harness.folder, [0], **works)):
@@ -86,8 +112,9 @@ def pretend(harness, **works: Training) -> Experiment:
         {"a": THIRD, "b": SECOND, "c": FIRST},
         {"a": FIRST, "b": SECOND, "c": THIRD},
         {"a": SECOND, "b": THIRD, "c": AFTER_TEST},
+        {"a": LOOK, "b": FIRST, "c": LOOK_BY_TEST},
     ],
-    ids=lambda works: "-".join(work.flags["method"] for work in works.values()),
+    ids=lambda works: "-".join(map(identity.name, works.values())),
 )
 def test_what_others_start_from_comes_before_them_and_once(tmp_path, works):
     tasks = plan(tmp_path, **works)
@@ -141,6 +168,12 @@ def test_start_is_part_of_what_a_run_is():
     assert identity.key(again, ["data"]) == identity.key(SECOND, ["data"])
 
 
+def test_so_it_is_of_a_call():
+    calls = [Call(look_at, {"factor": 2}), LOOK, LOOK_BY_TEST]
+    assert len({identity.name(call) for call in calls}) == len(calls)
+    assert len({identity.key(call, []) for call in calls}) == len(calls)
+
+
 def test_the_harness_gives_the_start_itself():
     with pytest.raises(ValueError, match="itself gives the flags start_from"):
         Training({**COMMON, "method": "lg_fedavg", "start_from": "somewhere"})
@@ -164,9 +197,21 @@ def test_a_chain_is_made(tmp_path):
     assert len(written) == 2
 
 
+def test_a_function_gets_the_folder_of_its_start(tmp_path):
+    first, second, looked = make_all(tmp_path, a=LOOK)
+    assert looked.status is Status.OK, looked.error
+    kernel = starts.read(second.files).values["output/kernel"]
+    wanted = 2 * np.abs(kernel).sum()
+    assert looked.metrics["local_test_accuracy_mean"] == pytest.approx(wanted)
+    assert first.folder != second.folder
+    works = {"a": Call(look_at, {"factor": 2}, start=dataclasses.replace(FIRST, flags=DIVERGING))}
+    failed, nothing = make_all(tmp_path, **works)
+    assert failed.status is nothing.status is Status.FAILED
+    assert "which this one starts from, is not there: failed." in nothing.error
+
+
 def test_what_starts_from_a_failed_run_has_failed(tmp_path):
-    diverged = Training({**FIRST.flags, "client_learning_rate": "1e30"})
-    works = {"a": Training(SECOND.flags, start=diverged)}
+    works = {"a": Training(SECOND.flags, start=Training(DIVERGING))}
     first, second = make_all(tmp_path, **works)
     assert first.status is second.status is Status.FAILED
     assert first.error.startswith("DivergedError: ")
@@ -183,7 +228,9 @@ def test_what_starts_from_a_failed_run_has_failed(tmp_path):
 
 
 def test_cells_chosen_by_test_data_are_marked(harness):
-    made = pretend(harness, plain=FIRST, chosen=AFTER_TEST, later=SECOND)
+    made = pretend(
+        harness, plain=FIRST, chosen=AFTER_TEST, later=SECOND, looked=LOOK, marked=LOOK_BY_TEST
+    )
     harness.report(made)
     text = (harness.folder / "report" / "hdafl-chained-smoke.md").read_text()
     lines = {line.split("|")[1].strip(): line for line in text.splitlines() if "|" in line}
@@ -191,19 +238,23 @@ def test_cells_chosen_by_test_data_are_marked(harness):
         ("plain", False),
         ("chosen", True),
         ("later", False),
+        ("looked", False),
+        ("marked", True),
         ("difference", True),
     ):
         assert "(1 seed)" in lines[name]
         assert ("chosen by test data" in lines[name]) == marked, name
-    assert harness.page(made).count("chosen by test data") == 2
+    assert harness.page(made).count("chosen by test data") == 3
 
 
 def test_page_says_how_a_chain_is_run(harness):
-    made = pretend(harness, second=SECOND, first=FIRST)
+    made = pretend(harness, looked=LOOK, second=SECOND, first=FIRST)
     page = harness.page(made)
     commands = [
         " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
         for work in (FIRST, SECOND)
     ]
     assert ", then ".join(commands) in page
-    assert page.count(", then ") == 1
+    function = f"{look_at.__module__}.look_at(factor=2)"
+    assert ", then ".join([*commands, function]) in page
+    assert page.count(", then ") == 3

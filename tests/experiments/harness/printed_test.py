@@ -13,6 +13,7 @@ from experiments.harness.experiment import Experiment
 # Paper -> its text.
 TEXTS = {
     "cgau": "cgau_rieger2020.txt",
+    "edge_ensembles": "edge_ensembles_qian2019.txt",
     "hdafl": "hdafl_yang2020.txt",
     "lg_fedavg": "lg_fedavg_liang2019.txt",
     "waffle": "waffle_2020.txt",

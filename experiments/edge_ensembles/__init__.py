@@ -1,0 +1,1 @@
+"""Figures of Qian et al. (2019), "Towards Federated Learning": ensembles of edge devices."""

@@ -1,0 +1,246 @@
+"""What the figures of edge ensembles are made of: flags, shared runs, measures by hand."""
+
+import pathlib
+
+import pytest
+
+from experiments import registry
+from experiments.edge_ensembles import (
+    batch_normalization,
+    figure5,
+    figure6,
+    figure7,
+    figure8,
+    figure9,
+    figure10,
+    figure11,
+    sequential,
+    settings,
+    sizes,
+)
+from experiments.edge_ensembles.settings import (
+    CLASSES,
+    DEVICES,
+    EPOCHS,
+    FREQUENCIES,
+    MIX,
+    OPT,
+)
+from experiments.edge_ensembles.sizes import PAPER, QUICK, Size
+from experiments.harness import identity
+from experiments.harness.experiment import Call, Experiment, Training
+from experiments.harness.measures import Measure
+from experiments.harness.store import Run, Status
+
+FIGURES = [e for e in registry.experiments() if e.paper == "edge_ensembles"]
+SCALES = ("smoke", "quick", "paper")
+
+
+def flags(work: Training | Call) -> dict[str, str]:
+    return dict(work.flags if isinstance(work, Training) else work.arguments["flags"])
+
+
+def works(experiment: Experiment, scale: str = "paper") -> dict[str, Training | Call]:
+    return {cell.name: cell.work for cell in experiment.scales[scale].cells}
+
+
+def run(metrics: dict[str, float]) -> Run:
+    return Run(pathlib.Path("nowhere"), Status.OK, {"metrics": metrics})
+
+
+def checks(experiment: Experiment, text: str) -> dict[str, Measure]:
+    (claim,) = [c for c in experiment.claims if text in c.text]
+    return {check.name: check.measure for check in claim.checks}
+
+
+# --- Runs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("budget", [10, 20])
+@pytest.mark.parametrize("frequency", FREQUENCIES)
+def test_every_run_of_a_budget_has_as_many_acquisitions(scale, budget, frequency):
+    size: Size = sizes.SIZES[scale]
+    found = flags(size.biased("run", frequency=frequency, budget=budget).work)
+    assert int(found["rounds"]) * int(found["acquisitions_per_round"]) == budget
+    assert found["rounds"] == frequency
+    # Nothing has to be drawn twice.
+    assert int(found["pool_size"]) >= budget * int(found["acquisition_size"])
+
+
+def test_the_papers_settings():
+    biased = flags(PAPER.biased("run", epochs="5").work)
+    wanted = {
+        "partition": "disjoint_classes",
+        "client_classes": "0,1;2,3;4,5,6;7,8,9",
+        "acquisition": "random",
+        "acquisition_size": "400",
+        "local_epochs": "5",
+        "initial_examples": "400",
+        "model": "cnn_edge",
+        "method": "ave_fl",
+    }
+    assert {name: biased[name] for name in wanted} == wanted
+    active = flags(PAPER.active("run", settings.ENTROPY).work)
+    wanted = {
+        "partition": "iid",
+        "num_clients": "4",
+        "acquisition": "max_entropy",
+        "acquisition_size": "350",
+        "kept_per_class": "5",
+        "pool_size": "4000",
+        "initial_examples": "1000",
+        "local_epochs": "45",
+        "rounds": "10",
+    }
+    assert {name: active[name] for name in wanted} == wanted
+    assert float(active["weight_decay"]) > 0 and "weight_decay" not in biased
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("experiment", FIGURES, ids=lambda e: e.name)
+def test_all_start_from_a_model_trained_at_the_server_on_the_same_division(experiment, scale):
+    """Else it could have seen what models are judged by; test data never decide."""
+    of_data = ("dataset", "partition", "client_classes", "num_clients", "model")
+    of_server = ("initial_examples", "selection_examples", "validation_fraction")
+    for name, work in works(experiment, scale).items():
+        assert work.uses_test_data == ("judged by the test set" in name)
+        if work.start is None:
+            assert flags(work)["pooled"] == "server"
+            continue
+        start, own = flags(work.start), flags(work)
+        assert work.start.start is None and start["pooled"] == "server"
+        for flag in (*of_data, *of_server):
+            assert start.get(flag) == own.get(flag), flag
+        assert "goal_selection" not in start and float(start["goal_accuracy"]) == 0.15
+
+
+def test_figures_share_runs():
+    """What one has made, the others find done."""
+
+    def names(experiment: Experiment, scale: str) -> dict[str, str]:
+        return {name: identity.name(work) for name, work in works(experiment, scale).items()}
+
+    for scale in SCALES:
+        five, six, seven = (
+            names(e, scale) for e in (figure5.EXPERIMENT, figure6.EXPERIMENT, figure7.EXPERIMENT)
+        )
+        assert five["E45F10"] == six["E45F10"] == seven["E45F10"]
+        assert six["E45F1"] == seven["E45F1"]
+        assert set(names(figure10.EXPERIMENT, scale).values()) == set(six.values())
+        assert set(names(figure11.EXPERIMENT, scale).values()) == {
+            seven["E45F10"],
+            seven["E45F10 MixFL"],
+        }
+        without = names(batch_normalization.EXPERIMENT, scale)["Without batch normalisation"]
+        assert without == five["E45F10"]
+        eight, nine = (names(e, scale) for e in (figure8.EXPERIMENT, figure9.EXPERIMENT))
+        assert {eight["random"], eight["max entropy"]} == {nine["random"], nine["max entropy"]}
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_strategies_differ_in_the_server_step_alone(scale):
+    found = {name: flags(work) for name, work in works(figure7.EXPERIMENT, scale).items()}
+    ave = found["E45F10"]
+    for method in (OPT, MIX):
+        other = found[f"E45F10 {method}"]
+        assert other.pop("ensemble_dropout_samples")
+        assert other.pop("method") == settings.METHODS[method]
+        assert other == {name: value for name, value in ave.items() if name != "method"}
+
+
+def test_acquisition_functions_differ_in_nothing_else():
+    found = {name: flags(work) for name, work in works(figure8.EXPERIMENT).items()}
+    for own in found.values():
+        own.pop("dropout_samples", None)  # Random choice looks at nothing.
+        assert own.pop("acquisition")
+    assert all(own == found["random"] for own in found.values())
+
+
+def test_sequential_training_visits_each_device_once_with_the_whole_budget():
+    found = flags(works(sequential.EXPERIMENT)["Sequential training"])
+    assert (found["sampling"], found["clients_per_round"]) == ("in_turn", "1")
+    assert (found["rounds"], found["acquisitions_per_round"]) == ("4", "10")
+
+
+def test_quick_has_the_papers_proportions():
+    for name, of_paper, of_quick in (
+        ("pool", PAPER.pool / PAPER.images, QUICK.pool / QUICK.images),
+        ("initial", PAPER.initial, QUICK.initial),
+    ):
+        assert of_quick == of_paper, name
+
+
+# --- Measures ---------------------------------------------------------------------------------
+
+
+def test_local_models_below_the_share_of_their_classes():
+    """Of D1 20 %, D3 30 %, and 3 points more."""
+    metrics = {"D1_accuracy": 0.22, "D2_accuracy": 0.24, "D3_accuracy": 0.3, "D4_accuracy": 0.35}
+    found = {
+        name.split()[-1]: measure.compute({"E45F1": run(metrics)})
+        for name, measure in checks(figure6.EXPERIMENT, "at most their classes'").items()
+    }
+    wanted = {"D1": 0.01, "D2": -0.01, "D3": 0.03, "D4": -0.02}
+    assert found == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("accuracy", "wanted"), [(0.15, 0.05), (0.12, 0.02), (0.21, -0.01)])
+def test_initial_accuracy_is_near(accuracy, wanted):
+    (measure,) = checks(figure5.EXPERIMENT, "near 15").values()
+    runs = {settings.INITIAL: run({"global_test_accuracy": accuracy})}
+    assert measure.compute(runs) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"), [("no big difference", f"E45F10 {OPT}"), ("is similar", "E45F10")]
+)
+def test_no_big_difference_in_either_direction(text, other):
+    measure = checks(figure7.EXPERIMENT, text)["5 points - distance, 10 acquisitions"]
+    for one, mix, wanted in ((0.5, 0.53, 0.02), (0.53, 0.5, 0.02), (0.6, 0.5, -0.05)):
+        runs = {
+            other: run({"ensemble_accuracy": one}),
+            f"E45F10 {MIX}": run({"ensemble_accuracy": mix}),
+        }
+        assert measure.compute(runs) == pytest.approx(wanted)
+
+
+def test_mean_divergence_of_a_layer():
+    of_layer = "mean divergence of conv_1, F = 1 - F = 2"
+    measure = checks(figure10.EXPERIMENT, "(digits) From Figure 10a")[of_layer]
+
+    def divergences(*values: float) -> Run:
+        names = [f"divergence_conv_1_{device}" for device in DEVICES]
+        return run(dict(zip(names, values, strict=True)))
+
+    runs = {
+        "digits/E45F1": divergences(1, 2, 3, 4),
+        "digits/E45F2": divergences(1, 1, 1, 1),
+    }
+    assert measure.compute(runs) == pytest.approx(1.5)
+
+
+def test_what_devices_and_ensemble_know():
+    """By hand, of counts by class."""
+    counts = {f"{d}_correct_{k}": 0.0 for d in (*DEVICES, "ensemble") for k in range(10)}
+    for device, own in CLASSES.items():
+        counts |= {f"{device}_correct_{label}": 100.0 for label in own}
+    counts["D2_correct_9"] = 2.0  # Of 202.
+    ensemble = [90, 80, 70, 60, 8, 50, 12, 9, 100, 40]
+    counts |= {f"ensemble_correct_{k}": float(n) for k, n in enumerate(ensemble)}
+    runs = {"E45F10": run(counts)}
+    own = checks(figure11.EXPERIMENT, "only predict the classes")
+    found = {name.split()[-1]: measure.compute(runs) for name, measure in own.items()}
+    assert found == pytest.approx({"D1": 0.01, "D2": 0.01 - 2 / 202, "D3": 0.01, "D4": 0.01})
+    (known,) = checks(figure11.EXPERIMENT, "most of the classes").values()
+    assert known.compute(runs) == 8  # Class 4 has 8 of 100, class 7 9 of 100.
+    (advantage,) = checks(figure11.EXPERIMENT, "difficulty").values()
+    assert advantage.compute(runs) == pytest.approx((519 - 20) / 8 - 10)
+
+
+def test_epochs_of_the_checks_are_those_of_the_figure():
+    assert EPOCHS == ("1", "5", "15", "25", "35", "45")
+    for experiment in FIGURES:
+        for claim in experiment.claims:
+            for check in claim.checks:
+                assert check.measure.cells, check.name
