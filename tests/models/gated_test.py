@@ -161,7 +161,12 @@ def test_one_row_or_a_vector_of_ones_own_is_the_same():
 def test_every_network_can_be_gated(for_network):
     for name in architectures.NETWORKS:
         batch, plain = for_network(name, 7)
-        model = dataclasses.replace(plain, kind=GatedLayers()).model(local=is_conditioning)
+        gated = dataclasses.replace(plain, kind=GatedLayers())
+        if name.endswith("_bn"):
+            with pytest.raises(ValueError, match="conv_1 is normalised before its activation"):
+                gated.model(local=is_conditioning)
+            continue
+        model = gated.model(local=is_conditioning)
         outputs = model.predict(
             model.initial_variables(0), batch, ClientContext(0, 3, 0), SEED, False
         )

@@ -131,6 +131,14 @@ class GatedLayers(Layers):
 
         return self._gated(linear, filters, name)
 
+    def linear_conv(
+        self, filters: int, size: int, name: str, padding: str = "same"
+    ) -> tf.keras.layers.Layer:
+        raise ValueError(
+            f"Layer {name} is normalised before its activation, and a gated layer has two of its "
+            "own: take the same network without batch normalisation."
+        )
+
     def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
         def linear(part: str) -> tf.keras.layers.Layer:
             return tf.keras.layers.Conv1D(filters, size, use_bias=self.bias, name=part)
