@@ -92,7 +92,8 @@ def deal() -> Dealt:
         "num_clients": data_flags.NUM_CLIENTS.value,
         "seed": run_flags.SEED.value,
         "allow_empty_test": data_flags.ALLOW_EMPTY_TEST.value,
-        "among": at_server.clients,
+        # Without any at the server, no copy of all the others is made.
+        "among": at_server.clients if len(at_server.clients) < len(dataset.train["y"]) else None,
         **options,
     }
     name, fraction = data_flags.PARTITION.value, data_flags.LOCAL_TEST_FRACTION.value
