@@ -7,7 +7,8 @@ import tensorflow as tf
 from tff_het.evaluation import acquired
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning.acquisition import Acquisition, Pool
-from tff_het.learning.client_work import ClientState, Kept
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.work_variants import Kept
 from tff_het.models.model import ClientContext, Variables, Weights
 
 LABELS = np.arange(20, dtype=np.int32) % 4

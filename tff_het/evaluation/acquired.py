@@ -3,7 +3,8 @@
 import numpy as np
 
 from tff_het.learning import acquisition as acquiring
-from tff_het.learning.client_work import ClientState, Kept
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.work_variants import Kept
 
 
 def examples(

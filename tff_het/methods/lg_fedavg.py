@@ -23,10 +23,11 @@ for those of the ten that were drawn, and the paper does not mention it.
 
 from collections.abc import Sequence
 
-from tff_het.learning.client_work import LocalTraining, local_sgd, weighted_by_norm
+from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.process import FederatedProcess, shared_start
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.work_variants import weighted_by_norm
 from tff_het.models import auxiliary
 from tff_het.models.architectures import Architecture
 

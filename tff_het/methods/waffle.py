@@ -24,13 +24,12 @@ from collections.abc import Mapping
 
 from tff_het.learning.client_work import (
     LocalTraining,
-    equally_weighted,
-    keeping_globals,
     local_sgd,
 )
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.process import FederatedProcess, shared_start
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.work_variants import equally_weighted, keeping_globals
 from tff_het.models.architectures import Architecture
 from tff_het.models.factorized import FactorizedLayers, is_posterior
 from tff_het.models.sampling import averaging_samples
