@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,16 @@ _COLUMNS = {
     "local test accuracy": ("local_test_accuracy_mean", "{:.4f}"),
     "std over clients": ("local_test_accuracy_std", "{:.4f}"),
     "worst 10 %": ("local_test_accuracy_worst_decile", "{:.4f}"),
+    "pooled AUC": ("local_test_auc_pooled", "{:.4f}"),
     "global model": ("global_test_accuracy", "{:.4f}"),
+    "new test accuracy": ("new_test_accuracy_average", "{:.4f}"),
     "parameters": ("parameters_total", "{:,}"),
     "of these sent": ("parameters_sent", "{:,}"),
     "MB up": ("bytes_up_total", "{:.2f}"),
     "MB down": ("bytes_down_total", "{:.2f}"),
 }
+# What only some data or flags give; left out where no method has it.
+_OPTIONAL = ("local_test_auc_pooled", "new_test_accuracy_average")
 
 
 def describe(made: Setup, folder: Path) -> None:
@@ -48,11 +52,16 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
         own.mkdir(exist_ok=True)
         _draw(own, {method: curves[method]}, {method: by_client[method]}, made)
     _draw(folder / "figures", curves, by_client, made)
-    table = _table(summaries)
+    columns = {
+        column: (key, form)
+        for column, (key, form) in _COLUMNS.items()
+        if key not in _OPTIONAL or any(key in summary for summary in summaries)
+    }
+    table = _table(summaries, columns)
     records.write_atomically(folder / "comparison.md", table + "\n")
-    lines = [",".join(["method", *(key for key, _ in _COLUMNS.values())])]
+    lines = [",".join(["method", *(key for key, _ in columns.values())])]
     lines += [
-        ",".join([s["method"], *(str(s.get(key, "")) for key, _ in _COLUMNS.values())])
+        ",".join([s["method"], *(str(s.get(key, "")) for key, _ in columns.values())])
         for s in summaries
     ]
     records.write_atomically(folder / "comparison.csv", "\n".join(lines) + "\n")
@@ -74,11 +83,11 @@ def _draw(folder: Path, curves, by_client, made: Setup) -> None:
         figures.save(figures.histograms_by_group(panels), folder / "accuracy_by_group.png")
 
 
-def _table(summaries: Sequence[dict[str, Any]]) -> str:
-    rows = [["method", *_COLUMNS]]
+def _table(summaries: Sequence[dict[str, Any]], columns: Mapping[str, tuple[str, str]]) -> str:
+    rows = [["method", *columns]]
     for summary in summaries:
         row = [summary["method"]]
-        for column, (key, form) in _COLUMNS.items():
+        for column, (key, form) in columns.items():
             value = summary.get(key)
             if value is not None and column.startswith("MB"):
                 value /= 1e6

@@ -85,5 +85,5 @@ def _before_last(
     states = ClientStates(process, settings.seed)
     if start is not None:
         state = start.server_state(process, state)
-        states.put(0, start.client_states(process, settings.seed, state))
+        states.put(0, start.client_states(process, settings.seed, state, len(population)))
     return state, states

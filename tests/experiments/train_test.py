@@ -313,11 +313,15 @@ def test_new_test_of_a_run_that_went_on(programs, tmp_path, folder, tools):
     programs.run(*on_disk, "--rounds=2")
     programs.run(*on_disk)
     assert tools.results(later, METHODS) == tools.results(halves, METHODS)
+    assert "new_test_accuracy_average" not in rows(folder / "comparison.csv")[0]
+    compared = {row["method"]: row for row in rows(later / "comparison.csv")}
     for method in METHODS:
         summary = json.loads((later / method / "summary.json").read_text())
         without = json.loads((folder / method / "summary.json").read_text())
         found = {name: value for name, value in summary.items() if name.startswith("new_test_")}
         assert without == {name: value for name, value in summary.items() if name not in found}
+        average = str(found["new_test_accuracy_average"])
+        assert compared[method]["new_test_accuracy_average"] == average
         assert found["new_test_num_examples"] == 360
         local = 330 * (method == "hdafl")  # 32x10 + 10.
         assert found["new_test_parameters"] == CLIENTS * local

@@ -241,6 +241,13 @@ def test_a_clients_variable_of_another_shape(train, begun):
         train(Start(begun.values, clients), cohorts.always(0))
 
 
+@pytest.mark.parametrize("client", [-1, 99])
+def test_a_client_that_is_not_in_the_population(train, begun, client):
+    own = {client: {"dense_1/bias": begun.values["dense_1/bias"]}}
+    with pytest.raises(ValueError, match=rf"client {client}; the population has clients 0 to \d+"):
+        train(Start(begun.values, own), cohorts.always(0))
+
+
 # --- Fingerprint and file ---------------------------------------------------------------------
 
 

@@ -195,7 +195,8 @@ def train(
             records = Records(folder, columns, checkpoints)
             reached = done > 0 and _is_reached(settings, records.last_row())
         if start is not None and not done:
-            states.put(0, start.client_states(process, settings.seed, state))
+            own = start.client_states(process, settings.seed, state, len(population))
+            states.put(0, own)
         with StopRequest(listen=folder is not None) as stop:
             while done < settings.rounds and not stopping and not reached:
                 times = [time.perf_counter()]

@@ -60,9 +60,24 @@ class Start:
         return state._replace(round=np.int32(self.rounds))
 
     def client_states(
-        self, process: FederatedProcess, seed: int, server_state: ServerState
+        self, process: FederatedProcess, seed: int, server_state: ServerState, num_clients: int
     ) -> Iterable[tuple[int, ClientState]]:
-        """Gives the state of each client that has values of its own."""
+        """Gives the state of each client that has values of its own.
+
+        Args:
+          process: What is trained.
+          seed: Of the run.
+          server_state: What training begins with.
+          num_clients: Size of the population.
+
+        Raises:
+          ValueError: If a client is not in the population, or the shape of a variable differs.
+        """
+        if outside := sorted(c for c in self.clients if not 0 <= c < num_clients):
+            raise ValueError(
+                f"Training is to start with values of client {outside[0]}; the population has "
+                f"clients 0 to {num_clients - 1}. Give clients by their place in it."
+            )
         model = process.model
         for client, values in self.clients.items():
             state = process.init_state(client, seed, server_state)
