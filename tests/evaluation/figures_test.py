@@ -79,9 +79,11 @@ def test_histograms_show_the_share_of_each_groups_clients():
         {
             "fed_avg": {"majority": [0.91, 0.92, 0.93, 0.52], "minority": [0.11, 1.0, np.nan]},
             "waffle": {"majority": [0.97] * 4, "minority": [0.97, 0.97]},
-        }
+        },
+        columns=1,
     )
     panels = figure.get_axes()
+    assert all(ax.xaxis.get_tick_params()["labelbottom"] for ax in panels)
     assert [ax.get_title() for ax in panels] == ["fed_avg", "waffle"]
     for ax, wanted in zip(
         panels,

@@ -180,6 +180,8 @@ def histograms_by_group(
                 label=f"{name} ({len(values)})",
             )
         ax.set(title=title, xlabel=xlabel, ylabel="share of the group's clients")
+        # A shared axis leaves them out of all rows but the last.
+        ax.tick_params(labelbottom=True, labelleft=True)
         ax.legend(frameon=False)
         tidy(ax)
     return figure
