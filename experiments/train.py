@@ -25,7 +25,7 @@ from experiments.flags import command_line, data, method
 from experiments.flags import run as run_flags
 from tff_het.evaluation import factors, figures
 from tff_het.learning.process import FederatedProcess
-from tff_het.simulation import checkpoints, loop, records, runtime
+from tff_het.simulation import checkpoints, loop, records, runtime, several_workers
 from tff_het.simulation import start as starts
 
 
@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = Path(run_flags.OUTPUT_DIR.value)
     with command_line.errors_in_one_line():
+        executing = _runtime()
         configure.fill_in_defaults()
         made = configure.setup()
         processes = configure.processes(made)
@@ -45,12 +46,33 @@ def main(argv: Sequence[str]) -> None:
         for name, rounds in done.items():
             loop.check_length(folder / name, rounds, made.settings)
         comparison.describe(made, folder)
-        parallel = run_flags.CLIENTS_IN_PARALLEL.value
-        with runtime.use(run_flags.RUNTIME.value, clients_in_parallel=parallel):
+        with executing:
             for name, process in processes.items():
                 train_method(name, process, made, folder / name, done[name])
     print(comparison.write(made, folder, list(processes)))
     print(f"Results: {folder}; pictures: {folder / 'figures'}")
+
+
+def _runtime() -> contextlib.AbstractContextManager:
+    """The runtime that the flags name, not opened yet.
+
+    Raises:
+      ValueError: If flags contradict each other.
+      FileNotFoundError: If there is no folder for shared examples.
+    """
+    parallel = run_flags.CLIENTS_IN_PARALLEL.value
+    deadline, shared = run_flags.WORKER_DEADLINE.value, run_flags.SHARED_EXAMPLES_DIR.value
+    if run_flags.WORKERS.value is None:
+        for name, value in (("worker_deadline", deadline), ("shared_examples_dir", shared)):
+            if value is not None:
+                raise ValueError(f"--{name} belongs to --workers: give that too.")
+        return runtime.use(run_flags.RUNTIME.value, clients_in_parallel=parallel)
+    return several_workers.use(
+        run_flags.WORKERS.value,
+        deadline=several_workers.DEADLINE_SECONDS if deadline is None else deadline,
+        shared_examples_dir=shared,
+        clients_in_parallel=parallel,
+    )
 
 
 def run(values: Mapping[str, str], folder: Path) -> None:

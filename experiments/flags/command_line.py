@@ -9,9 +9,6 @@ from typing import NoReturn
 
 from absl import app, flags, logging
 
-from tff_het.simulation.checkpoints import CheckpointError
-from tff_het.simulation.loop import DivergedError
-
 _HELP = ("--help", "-help", "-h", "--helpshort", "-helpshort", "-?")
 
 
@@ -33,9 +30,9 @@ def _parse(argv: Sequence[str], *, groups: Sequence[ModuleType]) -> list[str]:
     try:
         rest = flags.FLAGS(argv)
     except flags.Error as error:
-        _exit(f"{error} (--help lists all flags)")
+        refuse(f"{error} (--help lists all flags)")
     if rest[1:]:
-        _exit(f"Not a flag: {' '.join(rest[1:])} (--help lists all flags)")
+        refuse(f"Not a flag: {' '.join(rest[1:])} (--help lists all flags)")
     if not flags.FLAGS["verbosity"].present:
         # absl's default, INFO, shows what TFF says to its developers.
         logging.set_verbosity(logging.WARNING)
@@ -58,15 +55,20 @@ def help_text(program: ModuleType, groups: Sequence[ModuleType]) -> str:
 @contextlib.contextmanager
 def errors_in_one_line() -> Iterator[None]:
     """Ends the program with one line where flags or files are not usable."""
+    # Here, since they bring TensorFlow with them, which not every program needs.
+    from tff_het.simulation.checkpoints import CheckpointError
+    from tff_het.simulation.loop import DivergedError
+
     try:
         yield
     except (ValueError, OSError, CheckpointError, DivergedError) as error:
         if flags.FLAGS.is_parsed() and flags.FLAGS["verbosity"].value > 0:
             raise
-        _exit(str(error))
+        refuse(error)
 
 
-def _exit(message: str) -> NoReturn:
-    line = " ".join(message.split())
+def refuse(why: str | Exception) -> NoReturn:
+    """Ends the program with one line on what does not fit."""
+    line = " ".join(str(why).split())
     print(f"error: {line}", file=sys.stderr)
     sys.exit(2)

@@ -60,6 +60,25 @@ CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
     "Clients that train at the same time. Default: one a core. Results do not depend on it.",
     lower_bound=1,
 )
+WORKERS = flags.DEFINE_list(
+    "workers",
+    None,
+    "Where `python -m experiments.worker` runs, as host:port,host:port,...: clients train there, "
+    "whatever --runtime says, with the numbers of --runtime=worker. Trusted networks only; see "
+    "docs/several_machines.md.",
+)
+WORKER_DEADLINE = flags.DEFINE_float(
+    "worker_deadline",
+    None,
+    "Seconds without a sign of life after which one of --workers is lost, and its clients are done "
+    "again by the others. Default: 60.",
+)
+SHARED_EXAMPLES_DIR = flags.DEFINE_string(
+    "shared_examples_dir",
+    None,
+    "A folder that all --workers see under the same path: they read clients' examples there, "
+    "instead of being sent them.",
+)
 OUTPUT_DIR = flags.DEFINE_string(
     "output_dir",
     "runs/demo",

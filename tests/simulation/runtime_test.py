@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation import runtime
+from tff_het.simulation import runtime, worker_process
 
 ROOT = pathlib.Path(__file__).parents[2]
 SECONDS = 10.0  # "Within seconds", on a busy machine.
@@ -186,11 +186,10 @@ def test_worker_that_dies_during_a_call_is_an_error():
 
 
 def test_worker_that_cannot_start_is_an_error(tmp_path, monkeypatch):
-    binary = tmp_path / "data" / "worker_binary"
-    binary.parent.mkdir()
+    binary = tmp_path / "worker_binary"
     binary.write_text("#!/bin/sh\necho no luck today\nexit 3\n")
     binary.chmod(0o755)
-    monkeypatch.setattr(tff, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(worker_process, "binary_path", lambda: binary)
     with pytest.raises(runtime.WorkerDied, match=r"exit code 3[\s\S]*no luck today"):
         runtime.worker().__enter__()
 

@@ -16,6 +16,8 @@ from tff_het.clients import Population
 from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
+from tff_het.simulation.several_workers import SeveralWorkersContext
+from tff_het.simulation.shared_examples import SharedFile
 
 
 class ClientInput(NamedTuple):
@@ -30,7 +32,7 @@ class ClientInput(NamedTuple):
 
     client: int
     seed: np.ndarray
-    examples: Mapping[str, Any]
+    examples: Any
     state: ClientState
 
 
@@ -38,7 +40,7 @@ class Prepared:
     """The clients' training examples in the form in which the runtime takes them best.
 
     In this process that is TensorFlow's tensors: TensorFlow copies arrays at each call. They stay
-    in memory, the most recently used of them.
+    in memory, the most recently used of them. Several workers that share a folder find them there.
     """
 
     def __init__(self, process: FederatedProcess, population: Population):
@@ -46,14 +48,21 @@ class Prepared:
         self._population = population
         self._tensors: collections.OrderedDict[int, Mapping[str, Any]] = collections.OrderedDict()
         self._bytes = 0
+        self._files: dict[int, SharedFile] = {}
 
-    def __getitem__(self, client: int) -> Mapping[str, Any]:
-        """Returns a client's columns.
+    def __getitem__(self, client: int) -> Mapping[str, Any] | SharedFile:
+        """Returns a client's columns, or where they stand.
 
         Raises:
           ValueError: If they are not those of the process's model.
         """
-        if _reads_files():
+        context = tff.framework.get_context_stack().current
+        if isinstance(context, SeveralWorkersContext) and context.shared_examples is not None:
+            if client not in self._files:
+                train = self._population[client].train
+                self._files[client] = context.shared_examples.put(client, train, self._spec)
+            return self._files[client]
+        if isinstance(context, SeveralWorkersContext) or _reads_files():
             return self._population[client].train
         if client not in self._tensors:
             columns = example_files.checked(self._population[client].train, self._spec)
@@ -84,11 +93,15 @@ def run_round(
     """Runs `process.next`, giving examples in the form in which the runtime takes them best.
 
     A runtime with `reads_files` gets them as files in memory. They have no name in
-    the file system, so nothing is left of them, however the program ends.
+    the file system, so nothing is left of them, however the program ends. Several workers
+    get the two halves of `next`.
 
     Raises:
       ValueError: If a client's examples are not those of the process's model.
     """
+    context = tff.framework.get_context_stack().current
+    if isinstance(context, SeveralWorkersContext):
+        return _run_halves(context, process, state, clients)
     with contextlib.ExitStack() as stack:
         examples: list[Any]
         spec = process.model.example_spec
@@ -101,13 +114,52 @@ def run_round(
             ]
         else:
             examples = [example_files.checked(client.examples, spec) for client in clients]
-        arguments = [
-            collections.OrderedDict(
-                client=np.int32(client.client), seed=client.seed, examples=e, state=client.state
-            )
-            for client, e in zip(clients, examples, strict=True)
+        return process.next(state, _arguments(clients, examples))
+
+
+def _run_halves(
+    context: SeveralWorkersContext,
+    process: FederatedProcess,
+    state: ServerState,
+    clients: Sequence[ClientInput],
+) -> ProcessOutput:
+    """`client_update` over the workers, then `server_update` here."""
+    spec = process.model.example_spec
+    examples: list[Any]
+    if (shared := context.shared_examples) is None:
+        at_clients = process
+        examples = [example_files.checked(client.examples, spec) for client in clients]
+        sizes = [len(next(iter(columns.values()))) for columns in examples]
+    else:
+        at_clients = process.reading_files
+        files = [
+            client.examples
+            if isinstance(client.examples, SharedFile)
+            else shared.put(client.client, client.examples, spec)
+            for client in clients
         ]
-        return process.next(state, arguments)
+        examples = [file.path for file in files]
+        sizes = [file.num_examples for file in files]
+    download, arguments = process.download(state), _arguments(clients, examples)
+    sent = context.map_clients(at_clients.client_update, download, arguments, sizes)
+    uploads = [
+        collections.OrderedDict((name, one[name]) for name in ("update", "weight", "metrics"))
+        for one in sent
+    ]
+    combined = process.server_update(state, uploads)
+    kept = [collections.OrderedDict(client=one["client"], state=one["state"]) for one in sent]
+    return ProcessOutput(combined["state"], combined["metrics"], kept)
+
+
+def _arguments(
+    clients: Sequence[ClientInput], examples: Sequence[Any]
+) -> list[collections.OrderedDict]:
+    return [
+        collections.OrderedDict(
+            client=np.int32(client.client), seed=client.seed, examples=e, state=client.state
+        )
+        for client, e in zip(clients, examples, strict=True)
+    ]
 
 
 def _allow_open_files(count: int) -> None:
