@@ -14,7 +14,7 @@ import tensorflow_federated as tff
 from tff_het import methods, seeding
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
-from tff_het.simulation import feeding, remote, runtime, several_workers
+from tff_het.simulation import feeding, remote, several_workers
 from tff_het.simulation.worker_process import WorkerProcess
 
 pytestmark = pytest.mark.slow
@@ -226,7 +226,7 @@ def test_error_of_a_client_is_nobody_lost(workers, caplog):
 def test_nobody_there_is_an_error():
     start = time.monotonic()
     with (
-        pytest.raises(TimeoutError, match="No answer from localhost:9 within 0.5 s"),
+        pytest.raises(TimeoutError, match=r"No answer from localhost:9 within 0\.5 s"),
         several_workers.use(["localhost:9"], deadline=0.5),
     ):
         pass
@@ -243,7 +243,7 @@ def test_arguments_are_checked(tmp_path):
         several_workers.use(["[::1]:1", "[::1]:1"])
     with pytest.raises(ValueError, match="more than 0 seconds, found -1"):
         several_workers.use(["host:1"], deadline=-1)
-    with pytest.raises(FileNotFoundError, match="shared examples at .*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"shared examples at .*nowhere"):
         several_workers.use(["host:1"], shared_examples_dir=tmp_path / "nowhere")
 
 
