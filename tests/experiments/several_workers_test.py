@@ -116,7 +116,7 @@ def test_run_that_loses_all_workers_goes_on(programs, start, tools, tmp_path):
         f"--output_dir={several}",
         f"--shared_examples_dir={shared}",
     )
-    program = programs.start(*command, "--worker_deadline=2", round_seconds=1.0)
+    program = programs.start(*command, "--worker_deadline=10", round_seconds=1.0)
     table = several / "hdafl" / "times.csv"
     tools.wait_for(lambda: table.exists() and table.read_text().count("\n") > 2)
     for worker in serving:

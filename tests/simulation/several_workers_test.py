@@ -1,5 +1,6 @@
 """Several workers give the bits of one, whoever is lost on the way."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from tff_het import methods, seeding
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 from tff_het.simulation import feeding, remote, several_workers
+from tff_het.simulation.shared_examples import SharedExamples
 from tff_het.simulation.worker_process import WorkerProcess
 
 pytestmark = pytest.mark.slow
@@ -221,6 +223,18 @@ def test_error_of_a_client_is_nobody_lost(workers, caplog):
         found = context.map_clients(at_clients, np.int32(4), values, [1, 5, 3])
         assert [int(one["client"]) for one in found] == [7, 5, 6]
     assert "Lost" not in caplog.text
+
+
+def test_folder_that_a_worker_does_not_see_is_an_error(workers, tmp_path, monkeypatch):
+    other = contextlib.nullcontext(str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(SharedExamples, "probe", lambda self: other)
+    workers.start_again()
+    address = workers.addresses[0]
+    with (
+        pytest.raises(FileNotFoundError, match=rf"{address} cannot read {other.enter_result}"),
+        several_workers.use([address], shared_examples_dir=tmp_path),
+    ):
+        pass
 
 
 def test_nobody_there_is_an_error():

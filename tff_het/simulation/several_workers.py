@@ -25,6 +25,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het.simulation import remote, runtime
@@ -91,6 +93,14 @@ class _Worker:
         finally:
             ended.set()
             watch.join()
+
+    def can_read(self, path: str) -> bool:
+        """Whether it finds a file under this path."""
+        try:
+            with tff.framework.get_context_stack().install(self._context):
+                return int(_file_size(path)) > 0
+        except (tf.errors.OpError, _WorkerLost):
+            return False
 
     def close(self) -> None:
         """Ends the connection, and with it all calls under way."""
@@ -211,10 +221,11 @@ class SeveralWorkersContext(tff.framework.SyncContext):
         raise NoWorkerLeft(f"{self._how_lost()} A client may need more memory than they have.")
 
     def wait_for_all(self) -> None:
-        """Returns when all workers answer.
+        """Returns when all workers answer, and see the folder that they share.
 
         Raises:
-            TimeoutError: If one does not within the deadline.
+            TimeoutError: If one does not answer within the deadline.
+            FileNotFoundError: If one does not see it.
         """
         end = time.monotonic() + self._deadline
         while silent := [one.address for one in self._workers if not one.is_serving()]:
@@ -224,6 +235,14 @@ class SeveralWorkersContext(tff.framework.SyncContext):
                     "running there, and does nothing on the way to it refuse the connection?"
                 )
             time.sleep(0.05)
+        if self.shared_examples is not None:
+            with self.shared_examples.probe() as path:
+                blind = [one.address for one in self._workers if not one.can_read(path)]
+            if blind:
+                raise FileNotFoundError(
+                    f"The folder for shared examples has to be there for all workers under the "
+                    f"path that it has here; {', '.join(blind)} cannot read {path}."
+                )
 
     def close(self) -> None:
         """Ends all connections."""
@@ -272,7 +291,7 @@ def use(
     Raises:
         ValueError: If there is no address, two are the same, one is not of the form, or the
             deadline is not positive.
-        FileNotFoundError: If there is no such folder.
+        FileNotFoundError: If there is no such folder, here or, on entering, for a worker.
         TimeoutError: On entering, if a worker does not answer within the deadline.
         NoWorkerLeft: In a round, see `SeveralWorkersContext.map_clients`.
     """
@@ -306,6 +325,11 @@ def _open(
                 yield context
         finally:
             context.close()
+
+
+@tff.tensorflow.computation(np.str_)
+def _file_size(path):
+    return tf.strings.length(tf.io.read_file(path))
 
 
 def _compiling_once() -> remote.Compiler:

@@ -1,8 +1,10 @@
 """Clients' examples in a folder that several machines see, so that they need not be sent."""
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +52,18 @@ class SharedExamples:
             content.update(part)
         path = self._folder / f"{client}-{content.hexdigest()}"
         if not path.exists():
-            partial = path.with_name(f".{path.name}.{os.getpid()}")
+            partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
             with partial.open("wb") as file:
                 file.writelines(parts)
             os.replace(partial, path)  # Complete, or not there.
         return SharedFile(str(path), len(next(iter(examples.values()))))
+
+    @contextlib.contextmanager
+    def probe(self) -> Iterator[str]:
+        """The path of a file for others to try and read, which is there within the block."""
+        path = self._folder / f".probe.{secrets.token_hex(4)}"
+        path.write_text("There.")
+        try:
+            yield str(path)
+        finally:
+            path.unlink()

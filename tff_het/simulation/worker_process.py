@@ -47,7 +47,6 @@ def _reserve(port: int | None) -> socket.socket:
                 ) from error
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reservation.bind(("", port or 0))
     return reservation
 
