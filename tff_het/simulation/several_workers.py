@@ -73,8 +73,8 @@ class _Worker:
                 self._connect()
             return self._answer.done()
 
-    def run(self, computation: Any, at_server: Any, at_clients: Sequence[Any]) -> list[Any]:
-        """Returns what the computation gives of each of these clients.
+    def call(self, computation: Any, *arguments: Any) -> Any:
+        """Executes a computation there.
 
         Raises:
             _WorkerLost: If the worker ended, or gave no sign of life within the deadline.
@@ -84,7 +84,7 @@ class _Worker:
         watch.start()
         try:
             with tff.framework.get_context_stack().install(self._context):
-                return list(computation(at_server, at_clients))
+                return computation(*arguments)
         except Exception as error:
             # Whatever failed because of it, such as a call on the channel that was closed.
             if not self._connected:
@@ -97,8 +97,7 @@ class _Worker:
     def can_read(self, path: str) -> bool:
         """Whether it finds a file under this path."""
         try:
-            with tff.framework.get_context_stack().install(self._context):
-                return int(_file_size(path)) > 0
+            return int(self.call(_file_size, path)) > 0
         except (tf.errors.OpError, _WorkerLost):
             return False
 
@@ -204,7 +203,7 @@ class SeveralWorkersContext(tff.framework.SyncContext):
             parts = _split(waiting, sizes, self._serving())
             calls = {
                 self._threads.submit(
-                    worker.run, computation, at_server, [at_clients[place] for place in part]
+                    worker.call, computation, at_server, [at_clients[place] for place in part]
                 ): part
                 for worker, part in parts
             }
