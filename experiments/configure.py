@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import adversaries, at_server, dealing, training_flags
+from experiments import adversaries, aggregation, at_server, dealing, training_flags
 from experiments.defaults import DEFAULTS, Defaults
 from experiments.flags import data as data_flags
 from experiments.flags import method as method_flags
@@ -31,6 +31,7 @@ from tff_het.simulation import start as starts
 NOT_OF_THE_RUN = (
     "rounds",
     "new_test",
+    "delta",
     "runtime",
     "clients_in_parallel",
     "workers",
@@ -243,12 +244,15 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         if not any(option in accepted for accepted in taken.values()):
             flag = {option: flag for flag, option in _METHOD_OPTIONS.items()}.get(option, option)
             raise ValueError(f"--{flag} has no meaning for {', '.join(names)}.")
+    aggregator = aggregation.factory(made, taken)
+    if aggregator is not None:
+        options["aggregator"] = aggregator
     at_server.check(names, taken, made.selection)
     _check_pooled(names, made)
     # What the data say, for methods that ask.
     options["num_clients"] = len(made.population)
     options["selection"] = made.selection
-    return {
+    built = {
         method: methods.build(
             method,
             made.architecture,
@@ -258,6 +262,8 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         )
         for method in names
     }
+    aggregation.check(built)
+    return built
 
 
 def course(made: Setup, method: str, process: FederatedProcess) -> Course:

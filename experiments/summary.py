@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import at_server
+from experiments import aggregation, at_server
 from experiments.configure import Course, Setup
 from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
@@ -79,6 +79,7 @@ def of_run(
     values |= _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
+    values |= aggregation.promise(made, result.rounds)
     values |= {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,

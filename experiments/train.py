@@ -20,7 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from experiments import comparison, configure, summary
+from experiments import aggregation, comparison, configure, summary
 from experiments.flags import command_line, data, method
 from experiments.flags import run as run_flags
 from tff_het.evaluation import factors, figures
@@ -46,6 +46,8 @@ def main(argv: Sequence[str]) -> None:
         for name, rounds in done.items():
             loop.check_length(folder / name, rounds, made.settings)
         comparison.describe(made, folder)
+        if promised := aggregation.describe(made):
+            print(promised)
         with executing:
             for name, process in processes.items():
                 train_method(name, process, made, folder / name, done[name])

@@ -21,6 +21,7 @@ DATA = 9
 LOCAL_TEST = 10
 ATTACK = 11
 SERVER_EXAMPLES = 12
+NOISE = 13
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

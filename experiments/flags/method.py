@@ -229,3 +229,44 @@ SERVER_OPTIMIZER = flags.DEFINE_enum(
 SERVER_LEARNING_RATE = flags.DEFINE_float(
     "server_learning_rate", None, "Learning rate of --server_optimizer.", lower_bound=0.0
 )
+AGGREGATOR = flags.DEFINE_enum(
+    "aggregator",
+    "mean",
+    ["mean", "robust", "dp", "compressed"],
+    "How the server combines updates: the method's mean; with large updates zeroed and clipped "
+    "(robust); clipped, every client the same, with noise for differential privacy (dp); or "
+    "quantised before they are sent (compressed).",
+)
+NOISE_MULTIPLIER = flags.DEFINE_float(
+    "noise_multiplier",
+    None,
+    "Standard deviation of the noise in the sum of updates, over --update_clip_norm "
+    "(--aggregator=dp).",
+    lower_bound=0.0,
+)
+UPDATE_CLIP_NORM = flags.DEFINE_float(
+    "update_clip_norm",
+    None,
+    "Norm that a client's update is clipped to (--aggregator=dp).",
+    lower_bound=0.0,
+)
+DELTA = flags.DEFINE_float(
+    "delta",
+    None,
+    "The delta that epsilon is computed for, best below 1 / number of clients (--aggregator=dp). "
+    "Default: 1e-5.",
+)
+QUANTIZATION_BITS = flags.DEFINE_integer(
+    "quantization_bits",
+    None,
+    "Bits of a number that is sent (--aggregator=compressed). Default: 8.",
+    lower_bound=1,
+    upper_bound=16,
+)
+QUANTIZATION_THRESHOLD = flags.DEFINE_integer(
+    "quantization_threshold",
+    None,
+    "Only variables of more numbers than this are quantised (--aggregator=compressed). Default: "
+    "20000.",
+    lower_bound=0,
+)

@@ -157,6 +157,36 @@ def call(tmp_path, monkeypatch, capsys):
         ("--acquisition=random --method=q_ffl", "q_ffl weighs a client by its loss on all of its"),
         ("--acquisition=random --method=fed_recon", "These steps are made on all of a client's"),
         ("--local_statistics", "Moving statistics are to be local, but the model has none"),
+        ("--aggregator=median", "should be one of <mean|robust|dp|compressed>"),
+        ("--noise_multiplier=1", "--noise_multiplier belongs to --aggregator=dp; found mean"),
+        ("--quantization_bits=4 --aggregator=dp", "belongs to --aggregator=compressed; found dp"),
+        ("--aggregator=robust --method=local_only", "and there is none in local_only: leave it"),
+        ("--aggregator=dp --method=hdafl,centralized", "and there is none in centralized: leave"),
+        ("--aggregator=dp", "--aggregator=dp needs --noise_multiplier"),
+        ("--aggregator=dp --noise_multiplier=1", "--aggregator=dp needs --update_clip_norm"),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=0",
+            "Updates are clipped to a positive norm, found 0",
+        ),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1 --delta=1",
+            "--delta must lie between 0 and 1, found 1",
+        ),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1 --goal_accuracy=0.9 "
+            "--goal_selection=test",
+            "--aggregator=dp promises nothing with --goal_accuracy",
+        ),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1 --method=q_ffl",
+            "q_ffl's weights h_k would be lost",
+        ),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1 --method=lg_fedavg "
+            "--norm_weights",
+            "weights by norm would be lost",
+        ),
+        ("--aggregator=compressed --method=hdafl", "no variable has more than 20000 numbers"),
     ],
 )
 def test_wrong_use_is_one_line_before_any_work(call, tmp_path, argv, message):
@@ -254,6 +284,7 @@ def test_steps_replace_epochs(parsed):
         ["--method=lg_fedavg", "--local_loss=rotation", "--local_loss_weight=0.5"],
         ["--method=lg_fedavg", "--norm_weights", "--start_from=/with a space/fed_avg"],
         ["--goal_accuracy=0.975", "--goal_selection=test", "--validation_fraction=0.1"],
+        ["--aggregator=dp", "--noise_multiplier=0.7", "--update_clip_norm=1", "--delta=0.001"],
         ["--standardize", "--loss=cross_entropy_of_softmax"],
         ["--data_dir=/with a space/x", "--server_optimizer=yogi", "--server_learning_rate=0.25"],
     ],

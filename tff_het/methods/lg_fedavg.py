@@ -23,6 +23,7 @@ for those of the ten that were drawn, and the paper does not mention it.
 
 from collections.abc import Sequence
 
+from tff_het.learning import aggregators
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.process import FederatedProcess, shared_start
@@ -61,8 +62,8 @@ def build_lg_fedavg(
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If a layer does not exist, the local loss does not fit the network, or there is a
-        weight without it.
+      ValueError: If a layer does not exist, the local loss does not fit the network, there is a
+        weight without it, or norms are to be weights and the aggregator takes none.
     """
     if local is None:
         local = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
@@ -71,6 +72,8 @@ def build_lg_fedavg(
         architecture = auxiliary.attach(architecture, local_loss, tuple(local), weight)
     elif local_loss_weight is not None:
         raise ValueError("local_loss_weight is what a local_loss counts: give that too.")
+    if norm_weights:
+        aggregators.check_weighted(aggregator, "weights by norm")
     model = architecture.model(local=local)
     work = local_sgd(model, training)
     return compose(

@@ -24,7 +24,7 @@ import math
 
 import tensorflow as tf
 
-from tff_het.learning import measuring
+from tff_het.learning import aggregators, measuring
 from tff_het.learning.client_work import (
     ClientResult,
     ClientState,
@@ -63,8 +63,8 @@ def build_q_ffl(
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If q is negative or not finite, the optimizer has no learning rate, or examples
-        are to be acquired.
+      ValueError: If q is negative or not finite, the optimizer has no learning rate, examples are
+        to be acquired, or the aggregator takes no weights.
     """
     if not 0 <= q < math.inf:
         raise ValueError(f"q must be a finite number, not negative; found {q}.")
@@ -74,6 +74,7 @@ def build_q_ffl(
             "those that were not acquired: leave the acquisition out "
             f"({training.acquisition.function}), or choose another method."
         )
+    aggregators.check_weighted(aggregator, "q_ffl's weights h_k")
     measuring.learning_rate(training, tf.zeros([], tf.int32))  # Refused before anything is traced.
     model = architecture.model(local=())
     return compose(

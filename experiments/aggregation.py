@@ -1,0 +1,150 @@
+"""From flags to how updates are aggregated, what goes with that, and what privacy is promised."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from experiments.flags import method as method_flags
+from experiments.flags import run as run_flags
+from tff_het.evaluation import privacy
+from tff_het.learning import aggregators
+from tff_het.learning.composer import AggregationFactory
+from tff_het.learning.process import FederatedProcess
+
+if TYPE_CHECKING:
+    from experiments.configure import Setup
+
+# Flag -> the one value of --aggregator that it belongs to.
+_BELONGS_TO = {
+    "noise_multiplier": "dp",
+    "update_clip_norm": "dp",
+    "delta": "dp",
+    "quantization_bits": "compressed",
+    "quantization_threshold": "compressed",
+}
+_DELTA = 1e-5
+_THRESHOLD = 20_000
+
+
+def factory(made: "Setup", taken: Mapping[str, Sequence[str]]) -> AggregationFactory | None:
+    """Returns what aggregates updates, or None for the methods' own means.
+
+    Args:
+      made: What is trained on.
+      taken: The options that each method takes.
+
+    Raises:
+      ValueError: If flags contradict each other, or a method has no mean.
+    """
+    name = method_flags.AGGREGATOR.value
+    for flag, owner in _BELONGS_TO.items():
+        if flags.FLAGS[flag].value is not None and name != owner:
+            raise ValueError(f"--{flag} belongs to --aggregator={owner}; found {name}.")
+    if name == "mean":
+        return None
+    if without := [method for method, options in taken.items() if "aggregator" not in options]:
+        raise ValueError(
+            f"--aggregator={name} takes the place of a mean of clients' updates, and there is none "
+            f"in {', '.join(without)}: leave it out of --method."
+        )
+    if name == "robust":
+        return aggregators.robust()
+    if name == "compressed":
+        bits = method_flags.QUANTIZATION_BITS.value
+        return aggregators.compressed(8 if bits is None else bits, _threshold())
+    for flag in (method_flags.NOISE_MULTIPLIER, method_flags.UPDATE_CLIP_NORM):
+        if flag.value is None:
+            raise ValueError(f"--aggregator=dp needs --{flag.name} (1, say).")
+    if not 0 < _delta() < 1:
+        raise ValueError(f"--delta must lie between 0 and 1, found {_delta()}.")
+    if made.settings.goal is not None:
+        raise ValueError(
+            "--aggregator=dp promises nothing with --goal_accuracy: that training stops would say "
+            "something of clients' examples without noise."
+        )
+    return aggregators.private(
+        method_flags.NOISE_MULTIPLIER.value,
+        method_flags.UPDATE_CLIP_NORM.value,
+        len(made.schedule(_rounds_before(made))),
+        seed=made.settings.seed,
+        rounds_before=_rounds_before(made),
+    )
+
+
+def check(processes: Mapping[str, FederatedProcess]) -> None:
+    """Refuses models with which an aggregator makes no sense.
+
+    Raises:
+      ValueError: If none of a model's variables would be compressed, or noise in moving statistics
+        would make variances negative.
+    """
+    name = method_flags.AGGREGATOR.value
+    for method, process in processes.items():
+        sent = [spec for spec in process.model.specs if not spec.local]
+        if name == "compressed" and all(spec.size <= _threshold() for spec in sent):
+            raise ValueError(
+                f"--aggregator=compressed leaves all that {method} sends as it is: no variable has "
+                f"more than {_threshold()} numbers, the largest {max(spec.size for spec in sent)}. "
+                "Lower --quantization_threshold."
+            )
+        if name == "dp" and (moving := [spec.path for spec in sent if not spec.trainable]):
+            raise ValueError(
+                f"--aggregator=dp would add noise to moving statistics, {moving[0]} for one, and "
+                "variances are positive: give --local_statistics, or a network without them."
+            )
+
+
+def promise(made: "Setup", rounds: int) -> dict[str, Any]:
+    """Returns what `summary.json` says of privacy after so many rounds; nothing but for dp.
+
+    `dp_epsilon` is null where it is infinite. Rounds before a start are not counted.
+    """
+    if method_flags.AGGREGATOR.value != "dp":
+        return {}
+    noise, clients = method_flags.NOISE_MULTIPLIER.value, len(made.population)
+    if run_flags.SAMPLING.value == "in_turn":
+        first = _rounds_before(made)
+        turns = Counter(c for r in range(first, first + rounds) for c in made.schedule(r))
+        times = max(turns.values(), default=0)
+        epsilon = privacy.composed_epsilon(noise, times, _delta())
+        bound = f"RDP, replace one client, each in at most {times} rounds"
+    else:
+        cohort = len(made.schedule(_rounds_before(made)))
+        epsilon = privacy.sampled_epsilon(noise, rounds, cohort, clients, _delta())
+        bound = f"RDP, replace one client, {rounds} rounds of {cohort} of {clients} clients"
+        bound += " without replacement" if cohort < clients else ", no amplification by sampling"
+    return {
+        "dp_epsilon": epsilon if math.isfinite(epsilon) else None,
+        "dp_delta": _delta(),
+        "dp_bound": bound,
+    }
+
+
+def describe(made: "Setup") -> str:
+    """Returns in a sentence what privacy the rounds asked for promise; empty where none is."""
+    found = promise(made, made.settings.rounds)
+    if not found:
+        return ""
+    epsilon = found["dp_epsilon"]
+    text = "infinite" if epsilon is None else f"{epsilon:.4g}"
+    text = f"dp: epsilon {text} at delta {found['dp_delta']:g} ({found['dp_bound']})"
+    if made.start is not None:
+        text += "; the run that it starts from is not counted"
+    return f"{text}. Every client counts the same; training metrics are sent without noise."
+
+
+def _delta() -> float:
+    delta = method_flags.DELTA.value
+    return _DELTA if delta is None else delta
+
+
+def _threshold() -> int:
+    threshold = method_flags.QUANTIZATION_THRESHOLD.value
+    return _THRESHOLD if threshold is None else threshold
+
+
+def _rounds_before(made: "Setup") -> int:
+    return 0 if made.start is None else made.start.rounds
