@@ -43,6 +43,7 @@ NOT_OF_THE_RUN = (
     "checkpoint_every",
     "keep_checkpoints",
     "client_store",
+    "tracking",
     "start_from",
 )
 
@@ -217,6 +218,7 @@ def setup() -> Setup:
             checkpoint_every=run_flags.CHECKPOINT_EVERY.value,
             keep_checkpoints=run_flags.KEEP_CHECKPOINTS.value,
             states_in_memory=run_flags.CLIENT_STORE.value == "memory",
+            tracking=tuple(run_flags.TRACKING.value),
             goal=_goal(),
         ),
         start=start,

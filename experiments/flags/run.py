@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from tff_het.simulation import runtime
+from tff_het.simulation import runtime, tracking
 
 ROUNDS = flags.DEFINE_integer(
     "rounds", None, "Rounds of training. Default: what suits the data set.", lower_bound=1
@@ -94,5 +94,12 @@ CLIENT_STORE = flags.DEFINE_enum(
     "client_store",
     "memory",
     ["memory", "disk"],
-    "Where client states are kept between rounds; disk for very many clients.",
+    "Where client states are kept between rounds; disk for very many clients, of whom nothing "
+    "but their examples' arrays stays in memory then.",
+)
+TRACKING = flags.DEFINE_list(
+    "tracking",
+    ["tensorboard"],
+    f"What is told each round's numbers, of: {', '.join(tracking.TRACKERS)} (in OUTPUT_DIR/mlruns; "
+    "needs the extra tracking). Empty: nothing but the tables.",
 )

@@ -157,6 +157,7 @@ def call(tmp_path, monkeypatch, capsys):
         ("--acquisition=random --method=q_ffl", "q_ffl weighs a client by its loss on all of its"),
         ("--acquisition=random --method=fed_recon", "These steps are made on all of a client's"),
         ("--local_statistics", "Moving statistics are to be local, but the model has none"),
+        ("--tracking=wandb", "different ones of tensorboard, mlflow; found wandb"),
         ("--aggregator=median", "should be one of <mean|robust|dp|compressed>"),
         ("--noise_multiplier=1", "--noise_multiplier belongs to --aggregator=dp; found mean"),
         ("--quantization_bits=4 --aggregator=dp", "belongs to --aggregator=compressed; found dp"),

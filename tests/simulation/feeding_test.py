@@ -135,6 +135,14 @@ def test_prepared_examples_stay_up_to_a_bound(make_process, make_population, mon
         assert list(prepared._tensors) == [2, 0]
 
 
+def test_prepared_examples_do_not_stay_where_memory_is_not_to_grow(make_process, make_population):
+    with runtime.use("in_process", clients_in_parallel=1):
+        prepared = feeding.Prepared(make_process("hdafl"), make_population(3), in_memory=False)
+        for client in range(3):
+            assert isinstance(prepared[client]["x"], tf.Tensor)
+            assert list(prepared._tensors) == [client]
+
+
 @pytest.mark.parametrize("name", list(runtime.RUNTIMES))
 def test_other_columns_are_refused_alike(worker, make_process, make_population, name):
     process, population = make_process("hdafl"), make_population(1)

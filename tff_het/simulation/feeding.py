@@ -40,10 +40,21 @@ class Prepared:
     """The clients' training examples in the form in which the runtime takes them best.
 
     In this process that is TensorFlow's tensors: TensorFlow copies arrays at each call. They stay
-    in memory, the most recently used of them. Several workers that share a folder find them there.
+    in memory, the most recently used of them, unless memory is not to grow with the population.
+    Several workers that share a folder find them there.
     """
 
-    def __init__(self, process: FederatedProcess, population: Population):
+    def __init__(
+        self, process: FederatedProcess, population: Population, *, in_memory: bool = True
+    ):
+        """Prepares nothing yet.
+
+        Args:
+          process: What trains on the examples.
+          population: The clients.
+          in_memory: Whether tensors of up to 2 GiB are kept, or the last client's alone.
+        """
+        self._in_memory = in_memory
         self._spec = process.model.example_spec
         self._population = population
         self._tensors: collections.OrderedDict[int, Mapping[str, Any]] = collections.OrderedDict()
@@ -68,7 +79,8 @@ class Prepared:
             columns = example_files.checked(self._population[client].train, self._spec)
             self._tensors[client] = tf.nest.map_structure(tf.convert_to_tensor, columns)
             self._bytes += _size(columns)
-            while self._bytes > _KEPT_BYTES and len(self._tensors) > 1:
+            allowed = _KEPT_BYTES if self._in_memory else 0
+            while self._bytes > allowed and len(self._tensors) > 1:
                 self._bytes -= _size(self._tensors.popitem(last=False)[1])
         self._tensors.move_to_end(client)
         return self._tensors[client]

@@ -17,6 +17,7 @@ from tff_het.clients import Population
 from tff_het.evaluation import communication
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.simulation import tracking
 from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
@@ -61,8 +62,9 @@ class Settings:
       eval_every: All clients are evaluated after every so many rounds, and after the last.
       checkpoint_every: Likewise for checkpoints.
       keep_checkpoints: How many checkpoints are kept.
-      states_in_memory: Whether client states stay in memory; otherwise they are
-        read from and written to the checkpoint file in each round.
+      states_in_memory: Whether client states stay in memory, and examples as tensors; otherwise
+        both are read in each round, states from the checkpoint file, to which they return.
+      tracking: Of `tracking.TRACKERS`, which of them are told each round's row.
       goal: Training ends after the first round at which it is seen to be reached; it is looked
         for after every `eval_every` rounds.
     """
@@ -73,9 +75,11 @@ class Settings:
     checkpoint_every: int = 1
     keep_checkpoints: int = 2
     states_in_memory: bool = True
+    tracking: Sequence[str] = ("tensorboard",)
     goal: Goal | None = None
 
     def __post_init__(self):
+        tracking.check(self.tracking)
         for name in ("rounds", "eval_every", "checkpoint_every", "keep_checkpoints"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}.")
@@ -179,7 +183,7 @@ def train(
     rows: list[dict[str, Any]] = []
     evaluation, stopping, reached = None, False, False
     before = 0 if start is None else start.rounds
-    examples = Prepared(process, population)
+    examples = Prepared(process, population, in_memory=settings.states_in_memory)
     writer = Writer()
     try:
         state, done = process.initialize(), 0
@@ -192,7 +196,9 @@ def train(
             columns = _columns(process, evaluate)
             if 0 < done < settings.rounds and done % settings.eval_every:
                 _drop_evaluation(checkpoints, columns, done)
-            records = Records(folder, columns, checkpoints)
+            records = Records(
+                folder, columns, checkpoints, tracking=settings.tracking, config=config
+            )
             reached = done > 0 and _is_reached(settings, records.last_row())
         if start is not None and not done:
             own = start.client_states(process, settings.seed, state, len(population))

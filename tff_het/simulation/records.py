@@ -1,4 +1,4 @@
-"""The files that a run leaves: tables, TensorBoard, times.
+"""The files that a run leaves: tables, trackers' (TensorBoard's), times.
 
 Tables are copies of what the checkpoint file holds. When a run goes on they are
 written anew from there, so an interrupted run ends with the bytes of one that
@@ -9,15 +9,11 @@ import csv
 import io
 import json
 import os
-import shutil
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto import event_pb2, summary_pb2
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
+from tff_het.simulation import tracking as trackers
 from tff_het.simulation.checkpoints import Checkpoints
 
 Row = Mapping[str, Any]
@@ -80,13 +76,23 @@ def _number(value: Any) -> Any:
 class Records:
     """All files of a run beside the checkpoints."""
 
-    def __init__(self, folder: Path, columns: Sequence[str], checkpoints: Checkpoints):
+    def __init__(
+        self,
+        folder: Path,
+        columns: Sequence[str],
+        checkpoints: Checkpoints,
+        *,
+        tracking: Sequence[str] = ("tensorboard",),
+        config: Mapping[str, Any] | None = None,
+    ):
         """Opens the files, and takes them back to the last checkpoint.
 
         Args:
           folder: The run's folder.
           columns: Of `metrics.csv`; the first is `round`.
           checkpoints: The run's checkpoint file.
+          tracking: Trackers that are told each row of `metrics.csv`.
+          config: What defines the run, for trackers that show it.
         """
         self._checkpoints = checkpoints
         self._metrics = Table(folder / "metrics.csv", columns, checkpoints)
@@ -96,18 +102,15 @@ class Records:
             self._times_path.write_text(
                 "round,training_seconds,evaluation_seconds,saving_seconds\n"
             )
-        # Events cannot be taken back, so they are written anew as well.
-        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
-        # TensorBoard's own writer: TensorFlow's operations take as long as a small model's round.
-        self._events = EventFileWriter(str(folder / "tensorboard"))
+        self._trackers = trackers.start(tracking, folder, config or {})
         for row in self._metrics.rows():
-            self._write_events({k: float(v) for k, v in row.items() if v != ""})
+            self._track({k: float(v) for k, v in row.items() if v != ""})
 
     def put(self, row: Row, clients: Iterable[Row]) -> None:
         """Adds a round's row, and a row for each client where it was evaluated."""
         self._metrics.put(row["round"], [row])
         self._clients.put(row["round"], clients)
-        self._write_events(row)
+        self._track(row)
 
     def last_row(self) -> dict[str, str]:
         """Returns the last round's row; there has to be one."""
@@ -118,7 +121,8 @@ class Records:
         self._checkpoints.save(round_num, server_state)
         self._metrics.flush()
         self._clients.flush()
-        self._events.flush()
+        for tracker in self._trackers:
+            tracker.flush()
 
     def put_times(self, round_num: int, seconds: Iterable[float]) -> None:
         """Adds how long a round's training, evaluation and saving took."""
@@ -126,21 +130,12 @@ class Records:
             file.write(",".join([str(round_num), *(f"{value:.4f}" for value in seconds)]) + "\n")
 
     def close(self) -> None:
-        self._events.close()
+        for tracker in self._trackers:
+            tracker.close()
 
-    def _write_events(self, row: Row) -> None:
-        values = [
-            summary_pb2.Summary.Value(tag=name, simple_value=value)
-            for name, value in row.items()
-            if name != "round" and value is not None
-        ]
-        self._events.add_event(
-            event_pb2.Event(
-                wall_time=time.time(),
-                step=int(row["round"]),
-                summary=summary_pb2.Summary(value=values),
-            )
-        )
+    def _track(self, row: Row) -> None:
+        for tracker in self._trackers:
+            tracker.write(row)
 
 
 CLIENT_COLUMNS = (

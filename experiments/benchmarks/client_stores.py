@@ -1,0 +1,185 @@
+"""What a round costs when there are very many clients: time, memory, bytes read and written.
+
+  python -m experiments.benchmarks.client_stores
+  python -m experiments.benchmarks.client_stores --populations=1000,10000 --folder=/var/tmp
+
+Every client keeps 50 KB from round to round (LG-FedAvg with a local layer of 124 x 100), all of
+them in the checkpoint file from the start, and has 50 KB of examples in a memory-mapped file (with
+holes: all zero, nothing on disk). Cohorts of 100 train in the whole training loop, in process, with
+a checkpoint after each round, as with --client_store=disk. The figures are medians over rounds; the
+table ends with ratios to the smallest population. It needs some 55 KB of disk a client.
+"""
+
+import signal
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow_federated as tff
+from absl import flags
+
+from experiments.flags import command_line
+from tff_het import methods
+from tff_het.clients import Client, Population
+from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.models import architectures
+from tff_het.simulation import checkpoints, cohorts, loop, records, runtime
+
+_POPULATIONS = flags.DEFINE_list("populations", ["1000", "10000", "100000"], "Numbers of clients.")
+_ROUNDS = flags.DEFINE_integer("rounds", 20, "Rounds timed of each.", lower_bound=2)
+_FOLDER = flags.DEFINE_string("folder", None, "Where the stores are made. Default: /tmp or so.")
+_JSON = flags.DEFINE_string("json", None, "A file for the figures.")
+
+COHORT = 100
+FEATURES, UNITS, EXAMPLES = 124, 100, 100  # 12,500 variables of 4 bytes are local.
+_WARM_UP = 3  # Rounds before those timed: the first one traces and compiles.
+
+
+def main(argv: Sequence[str]) -> None:
+    """Measures, prints a table, and writes the figures."""
+    del argv
+    with command_line.errors_in_one_line():
+        if not all(n.isdigit() and int(n) >= COHORT for n in _POPULATIONS.value):
+            raise ValueError(
+                f"--populations needs numbers of at least {COHORT} clients, a cohort; found "
+                f"{','.join(_POPULATIONS.value)}."
+            )
+        figures = {}
+        for number in map(int, _POPULATIONS.value):
+            with (
+                tempfile.TemporaryDirectory(dir=_FOLDER.value) as folder,
+                runtime.use("in_process"),
+            ):
+                figures[number] = measure(number, _ROUNDS.value, Path(folder))
+    print(table(figures))
+    if _JSON.value:
+        records.write_json(Path(_JSON.value), figures)
+
+
+def measure(num_clients: int, rounds: int, folder: Path) -> dict[str, float]:
+    """Returns what the rounds of a population cost.
+
+    Args:
+      num_clients: 100 or more.
+      rounds: Rounds timed, 2 or more.
+      folder: An empty folder for the store and the examples.
+
+    Returns:
+      `seconds` a round, `mb_moved` (read and written, by the program, in a round), `mb_resident`
+      (the program's own memory, without mapped files, after the last round), `mb_grown` (how much
+      more than before those timed), `gb_stored`.
+    """
+    process = _process()
+    population = _population(num_clients, folder)
+    run = folder / "run"
+    _train(process, population, run, stop_after=1)
+    _fill(process, num_clients, run)
+    seconds, moved, resident = [], [_bytes_moved()], [_resident_bytes()]
+
+    def after_round(round_seconds: float) -> None:
+        seconds.append(round_seconds)
+        moved.append(_bytes_moved())
+        resident.append(_resident_bytes())
+
+    _train(process, population, run, stop_after=1 + _WARM_UP + rounds, on_round=after_round)
+    return {
+        "seconds": statistics.median(seconds[_WARM_UP:]),
+        "mb_moved": statistics.median(np.diff(moved)[_WARM_UP:]) / 1e6,
+        "mb_resident": resident[-1] / 1e6,
+        "mb_grown": (resident[-1] - resident[_WARM_UP]) / 1e6,
+        "gb_stored": checkpoints.path_in(run).stat().st_size / 1e9,
+    }
+
+
+def table(figures: dict[int, dict[str, float]]) -> str:
+    """Returns the figures as a table in Markdown, with ratios to the first row."""
+    columns = list(next(iter(figures.values())))
+    first = next(iter(figures.values()))
+    lines = [
+        "| clients | " + " | ".join(columns) + " | time, ratio | moved, ratio |",
+        "|---" * (len(columns) + 3) + "|",
+    ]
+    for number, row in figures.items():
+        ratios = [row[name] / first[name] for name in ("seconds", "mb_moved")]
+        values = [*(f"{row[c]:.3f}" for c in columns), *(f"{ratio:.2f}" for ratio in ratios)]
+        lines.append(f"| {number:,} | " + " | ".join(values) + " |")
+    return "\n".join(lines)
+
+
+def _process() -> FederatedProcess:
+    spec = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    return methods.build(
+        "lg_fedavg",
+        architectures.make("benchmark", spec, 2, architectures.mlp([UNITS])),
+        LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=20, epochs=1),
+        seed=0,
+        local=("dense_1",),
+    )
+
+
+def _population(num_clients: int, folder: Path) -> Population:
+    """Clients whose examples are slices of one memory-mapped file."""
+    shape = (num_clients, EXAMPLES, FEATURES)
+    x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float32, shape=shape)
+    y = np.arange(EXAMPLES, dtype=np.int32) % 2
+    test = {"x": x[0, :2], "y": y[:2]}
+    nothing = {"x": x[0, :0], "y": y[:0]}
+    return Population(
+        Client(str(k), train={"x": x[k], "y": y}, validation=nothing, test=test)
+        for k in range(num_clients)
+    )
+
+
+def _train(process, population: Population, folder: Path, *, stop_after: int, on_round=None):
+    """Trains until so many rounds are done, without the evaluation of a run that has ended."""
+
+    def after_round(row, seconds: float) -> None:
+        if on_round is not None:
+            on_round(seconds)
+        if row["round"] == stop_after:
+            signal.raise_signal(signal.SIGTERM)
+
+    never = 10**9
+    result = loop.train(
+        process,
+        population,
+        cohorts.uniform(len(population), COHORT, seed=0),
+        loop.Settings(rounds=never, seed=0, eval_every=never, states_in_memory=False),
+        evaluated=population[:1],
+        folder=folder,
+        on_round=after_round,
+    )
+    result.client_states.close()
+
+
+def _fill(process, num_clients: int, run: Path) -> None:
+    """Gives each client the state of one that has trained."""
+    saved = checkpoints.Checkpoints(checkpoints.path_in(run), {})
+    server = saved.server_state(like=process.initialize())
+    state = process.init_state(0, 0, server)._replace(rounds=np.int32(1))
+    blob = checkpoints.encode(state)
+    saved.put_clients(saved.latest_round(), ((client, blob) for client in range(num_clients)))
+    saved.save(saved.latest_round(), server)
+    saved.close()
+
+
+def _resident_bytes() -> int:
+    """The program's own memory: pages of mapped files are the system's to take back."""
+    (line,) = [one for one in _lines("/proc/self/status") if one.startswith("RssAnon")]
+    return int(line.split()[1]) * 1024
+
+
+def _bytes_moved() -> int:
+    found = dict(line.split(": ") for line in _lines("/proc/self/io"))
+    return int(found["rchar"]) + int(found["wchar"])
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+if __name__ == "__main__":
+    command_line.run(main)
