@@ -13,6 +13,7 @@ table ends with ratios to the smallest population. It needs some 55 KB of disk a
 import signal
 import statistics
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -68,25 +69,28 @@ def measure(num_clients: int, rounds: int, folder: Path) -> dict[str, float]:
       folder: An empty folder for the store and the examples.
 
     Returns:
-      `seconds` a round, `mb_moved` (read and written, by the program, in a round), `mb_resident`
-      (the program's own memory, without mapped files, after the last round), `mb_grown` (how much
-      more than before those timed), `gb_stored`.
+      `seconds` a round; `cpu_seconds`, which hang less on what else the machine does; `mb_moved`
+      (read and written in a round); `mb_resident` (the program's own memory, without mapped files,
+      after the last round); `mb_grown` (how much more than before those timed); `gb_stored`.
     """
     process = _process()
     population = _population(num_clients, folder)
     run = folder / "run"
     _train(process, population, run, stop_after=1)
     _fill(process, num_clients, run)
-    seconds, moved, resident = [], [_bytes_moved()], [_resident_bytes()]
+    seconds, cpu = [], [time.process_time()]
+    moved, resident = [_bytes_moved()], [_resident_bytes()]
 
     def after_round(round_seconds: float) -> None:
         seconds.append(round_seconds)
+        cpu.append(time.process_time())
         moved.append(_bytes_moved())
         resident.append(_resident_bytes())
 
     _train(process, population, run, stop_after=1 + _WARM_UP + rounds, on_round=after_round)
     return {
         "seconds": statistics.median(seconds[_WARM_UP:]),
+        "cpu_seconds": statistics.median(np.diff(cpu)[_WARM_UP:]),
         "mb_moved": statistics.median(np.diff(moved)[_WARM_UP:]) / 1e6,
         "mb_resident": resident[-1] / 1e6,
         "mb_grown": (resident[-1] - resident[_WARM_UP]) / 1e6,
@@ -99,11 +103,11 @@ def table(figures: dict[int, dict[str, float]]) -> str:
     columns = list(next(iter(figures.values())))
     first = next(iter(figures.values()))
     lines = [
-        "| clients | " + " | ".join(columns) + " | time, ratio | moved, ratio |",
-        "|---" * (len(columns) + 3) + "|",
+        "| clients | " + " | ".join(columns) + " | time, ratio | CPU, ratio | moved, ratio |",
+        "|---" * (len(columns) + 4) + "|",
     ]
     for number, row in figures.items():
-        ratios = [row[name] / first[name] for name in ("seconds", "mb_moved")]
+        ratios = [row[name] / first[name] for name in ("seconds", "cpu_seconds", "mb_moved")]
         values = [*(f"{row[c]:.3f}" for c in columns), *(f"{ratio:.2f}" for ratio in ratios)]
         lines.append(f"| {number:,} | " + " | ".join(values) + " |")
     return "\n".join(lines)
@@ -161,8 +165,8 @@ def _fill(process, num_clients: int, run: Path) -> None:
     server = saved.server_state(like=process.initialize())
     state = process.init_state(0, 0, server)._replace(rounds=np.int32(1))
     blob = checkpoints.encode(state)
-    saved.put_clients(saved.latest_round(), ((client, blob) for client in range(num_clients)))
-    saved.save(saved.latest_round(), server)
+    saved.put_clients(1, ((client, blob) for client in range(num_clients)))
+    saved.save(1, server)
     saved.close()
 
 

@@ -194,3 +194,19 @@ def test_pooled_client_holds_everybodys_training_examples_and_nothing_else():
         pooled.train["x"][0] = 1
     with pytest.raises(ValueError, match=r"unique.*'all'"):
         larger.with_pooled("all")
+
+
+def test_memory_mapped_examples_are_not_copied(tmp_path):
+    """So that many clients' examples may be more than fits into memory."""
+    shape = (3, 10, 2)
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", dtype=np.float32, shape=shape)
+    y = np.zeros(10, np.int32)
+    clients = [
+        Client(
+            str(k), {"x": x[k], "y": y}, {"x": x[k, :0], "y": y[:0]}, {"x": x[k, :2], "y": y[:2]}
+        )
+        for k in range(3)
+    ]
+    for k, client in enumerate(Population(clients)):
+        assert np.shares_memory(client.train["x"], x[k])
+        assert np.shares_memory(client.test["x"], x[k, :2])

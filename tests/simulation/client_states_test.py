@@ -1,6 +1,7 @@
 """The store of client states: memory and disk give the same, and new clients start right."""
 
 import contextlib
+import pathlib
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import tensorflow as tf
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import ServerState
 from tff_het.models.model import Weights
-from tff_het.simulation.checkpoints import Checkpoints
+from tff_het.simulation.checkpoints import Checkpoints, encode
 from tff_het.simulation.client_states import ClientStates
 
 
@@ -110,3 +111,31 @@ def test_disk_keeps_nothing_in_memory(saved):
 def test_states_have_to_be_kept_somewhere():
     with pytest.raises(ValueError, match="kept in memory"):
         ClientStates(Process(), 5, None, in_memory=False)
+
+
+def bytes_moved_by_rounds(path, num_clients: int) -> int:
+    """What ten clients' rounds read and write, every client having a state of 20 KB on disk."""
+
+    def moved() -> int:
+        lines = (line.split() for line in pathlib.Path("/proc/self/io").read_text().splitlines())
+        found = {name: int(number) for name, number in lines}
+        return found["rchar:"] + found["wchar:"]
+
+    blob = encode(ClientState(Weights([np.zeros(5000, np.float32)], []), (), np.int32(1)))
+    with contextlib.closing(Checkpoints(path, {})) as saved:
+        saved.put_clients(1, ((client, blob) for client in range(num_clients)))
+        saved.save(1, ())
+        states = ClientStates(Process(), 5, saved, in_memory=False)
+        rng = np.random.default_rng(0)
+        before = moved()
+        for round_num in range(2, 8):
+            cohort = [int(client) for client in rng.choice(num_clients, 10, replace=False)]
+            states.put(round_num, [(client, states.get(client, SERVER)) for client in cohort])
+            saved.save(round_num, ())
+        return moved() - before
+
+
+def test_what_a_round_moves_does_not_depend_on_how_many_clients_there_are(tmp_path):
+    few, many = (bytes_moved_by_rounds(tmp_path / f"{n}.sqlite", n) for n in (500, 5000))
+    assert few > 6 * 10 * 2 * 20_000  # Each state once in and once out.
+    assert many < 1.3 * few

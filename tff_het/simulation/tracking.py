@@ -7,7 +7,7 @@ rows again: it ends with what it would have, had the run never been interrupted.
 import importlib.util
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -103,8 +103,12 @@ class MLflow:
 # MLflow's own bounds, of a value's length and of one call.
 _LONGEST, _MOST_PARAMETERS, _MOST_METRICS = 500, 100, 1000
 
-TRACKERS = {"tensorboard": TensorBoard, "mlflow": MLflow}
-_PACKAGES = {"tensorboard": "tensorboard", "mlflow": "mlflow"}
+TRACKERS: dict[str, Callable[[Path, Mapping[str, Any]], Tracker]] = {
+    "tensorboard": TensorBoard,
+    "mlflow": MLflow,
+}
+# Tracker -> the module that it needs of the extra `tracking`, and the package that has it.
+_OPTIONAL = {"mlflow": ("mlflow", "mlflow-skinny")}
 
 
 def check(names: Sequence[str]) -> None:
@@ -119,10 +123,11 @@ def check(names: Sequence[str]) -> None:
             f"Trackers are different ones of {', '.join(TRACKERS)}; found {','.join(names)}."
         )
     for name in names:
-        if importlib.util.find_spec(_PACKAGES[name]) is None:
+        module, package = _OPTIONAL.get(name, (None, None))
+        if module is not None and importlib.util.find_spec(module) is None:
             raise ValueError(
                 f"Tracking by {name} needs a package that is not installed: uv sync --extra "
-                f"tracking, or pip install '{_PACKAGES[name]}-skinny'."
+                f"tracking, or pip install {package}."
             )
 
 
