@@ -55,6 +55,8 @@ def main(argv: Sequence[str]) -> None:
                 runtime.use("in_process"),
             ):
                 figures[number] = measure(number, _ROUNDS.value, Path(folder))
+            shown = ", ".join(f"{name} {value:.3f}" for name, value in figures[number].items())
+            print(f"{number:,} clients: {shown}", flush=True)
     print(table(figures))
     if _JSON.value:
         records.write_json(Path(_JSON.value), figures)
