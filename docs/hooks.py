@@ -1,0 +1,58 @@
+"""Pages of the site that are not files of this folder.
+
+Results, architecture and the like stand elsewhere in the repository and are shown as they are. The
+reference has one page for each room of the library, made of the modules that are there.
+"""
+
+import pathlib
+import re
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = pathlib.Path(__file__).parents[1]
+ELSEWHERE = (
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "embeddings/README.md",
+    "experiments/*/README.md",
+    "experiments/*/*.png",
+    "experiments/*/*.svg",
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages, and the figures that they show."""
+    for path in sorted(path for pattern in ELSEWHERE for path in ROOT.glob(pattern)):
+        uri = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, uri, abs_src_path=str(path)))
+    for package in sorted((ROOT / "tff_het").glob("*/__init__.py")):
+        room = package.parent.name
+        files.append(File.generated(config, f"reference/{room}.md", content=reference(room)))
+    return files
+
+
+def reference(room: str) -> str:
+    """Returns the page on a room: its own docstring, then its public modules in alphabet's order."""
+    folder = ROOT / "tff_het" / room
+    paths = sorted(folder.rglob("*.py"), key=lambda path: path.with_suffix("").parts)
+    names = [path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths]
+    modules = [name for name in names if "._" not in name.replace(".__init__", "")]
+    # Of packages only what their docstrings say: members are shown where they are defined.
+    blocks = [
+        f"::: {name.removesuffix('.__init__')}\n"
+        + ("    options: {members: false}\n" if name.endswith("__init__") else "")
+        for name in modules
+        if not name.endswith("__init__") or name.count(".") > 2
+    ]
+    title = f"# tff_het.{room}\n\n::: tff_het.{room}\n"
+    options = "    options: {members: false, show_root_heading: false}\n"
+    return title + options + "\n" + "\n".join(blocks)
+
+
+def on_page_markdown(markdown: str, page: Page, **_) -> str:
+    """Links of this folder's pages lead out of it in the repository, and stay inside the site."""
+    markdown = markdown.replace("](../", "](") if "/" not in page.file.src_uri else markdown
+    return re.sub(r"\]\(docs/", "](", markdown)
