@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def reference(room: str) -> str:
-    """Returns the page on a room: its own docstring, then its public modules in alphabet's order."""
+    """Returns the page on a room: its own docstring, then its public modules by name."""
     folder = ROOT / "tff_het" / room
     paths = sorted(folder.rglob("*.py"), key=lambda path: path.with_suffix("").parts)
     names = [path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths]

@@ -1,0 +1,230 @@
+"""Every code block of the README and the documentation runs, and the site can be built.
+
+Blocks of one document run in one folder, from the first to the last. So that this takes a minute,
+trainings are cut down: what is not run as it stands is in one of the four tables below.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md")))
+
+# Beginning of a command -> flags that are added to it, so that it takes seconds.
+CUT_DOWN = {
+    "python -m experiments.train": "--rounds=1",
+    "python -m experiments.compare": "--seeds=1 --set=rounds=1",
+    "python -m experiments.hdafl.table3 --scale=quick": "--scale=smoke --shard=1/18",
+}
+# A part of a training on many images: flags are read, data loaded and methods built; no round.
+SET_UP_ALONE = (
+    "--dataset=fashion_mnist",
+    "--dataset=adult",
+    "--flagfile=experiments/presets/",
+)
+# Beginnings of commands that .ci/run runs, as they stand or as a stricter form of them.
+RUN_BY_CI = (
+    "pip install uv",
+    "uv sync --group test --group docs --extra embeddings",
+    "--group test ruff check .",
+    "--group test ruff format --check .",
+    "--group test mypy",
+    "--group test --extra embeddings pytest",
+    "uv lock",
+    "uv export --no-hashes --no-emit-project",
+)
+# Beginnings of commands that are not run, and why.
+NOT_RUN = {"--group docs mkdocs serve": "never ends; `mkdocs build` is run"}
+
+
+class Block(NamedTuple):
+    """A fenced block of code, and the line that it begins at."""
+
+    document: str
+    line: int
+    language: str
+    title: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.document}:{self.line}"
+
+    @property
+    def commands(self) -> list[str]:
+        lines = self.text.replace("\\\n", " ").splitlines()
+        parts = [part for line in lines for part in line.split("&&")]
+        return [" ".join(part.split()) for part in parts if part.strip()]
+
+
+def blocks_of(document: str) -> Iterator[Block]:
+    text = (ROOT / document).read_text()
+    for found in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE):
+        language, _, rest = found[1].partition(" ")
+        title = re.search(r'title="(.*?)"', rest)
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(document, line, language, title[1] if title else "", found[2])
+
+
+BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
+SHELL = [block for block in BLOCKS if block.language == "sh"]
+PYTHON = [block for block in BLOCKS if block.language == "python" and not block.title]
+FILES = [block for block in BLOCKS if block.language == "python" and block.title]
+
+
+def beginning_of(command: str, beginnings: Iterable[str]) -> str | None:
+    """Which of these a command begins with, whether uv runs it or not."""
+    return next((b for b in beginnings if command.removeprefix("uv run ").startswith(b)), None)
+
+
+def argv_of(command: str) -> list[str] | None:
+    """What is run for a command, as `forking` takes it; None for what is not run here."""
+    if beginning_of(command, (*RUN_BY_CI, *NOT_RUN)):
+        return None
+    words = shlex.split(command.removeprefix("uv run "))
+    assert words[0] == "python", f"Not a Python program, and in no table: {command}"
+    if "experiments.train" in words and any(part in command for part in SET_UP_ALONE):
+        return ["set-up", *words[3:]]
+    dry = "--dry_run" in words
+    beginning = None if dry else beginning_of(command, CUT_DOWN)
+    return words[1:] + (CUT_DOWN[beginning].split() if beginning else [])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Iterator[Callable[[str, list[str]], str]]:
+    """Runs a program in its document's folder; returns what it printed."""
+    folders = {}
+    for document in DOCUMENTS:
+        folders[document] = tmp_path_factory.mktemp(pathlib.Path(document).stem)
+        (folders[document] / "experiments").symlink_to(ROOT / "experiments")
+    for block in FILES:
+        (folders[block.document] / block.title).write_text(block.text)
+    server = subprocess.Popen(
+        [sys.executable, "-W", "ignore", ROOT / "tests" / "forking.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin is not None and server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+
+    def run_in(document: str, argv: list[str]) -> str:
+        printed = folders[document] / "printed"
+        printed.write_text("")
+        server.stdin.write(json.dumps({"argv": argv, "folder": str(folders[document])}) + "\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
+        assert status == 0, printed.read_text()
+        return printed.read_text()
+
+    run_in.folders = folders
+    yield run_in
+    server.kill()
+    server.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", SHELL, ids=str)
+def test_commands_run(block, run, request):
+    for command in block.commands:
+        argv = argv_of(command)
+        if argv is None:
+            continue
+        if "--data_dir=DIR" in argv:
+            folder = request.getfixturevalue("data_dir")
+            argv = [word.replace("=DIR", f"={folder}") for word in argv]
+        run(block.document, argv)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_python_runs(block, run):
+    (run.folders[block.document] / "block.py").write_text(block.text)
+    printed = run(block.document, ["block.py"])
+    if "loop.train" in block.text:
+        accuracies = [float(number) for number in re.findall(r"\d+\.\d*", printed)]
+        assert len(accuracies) == 5
+        # Far above the 0.1 of guessing, so something was learned.
+        assert sum(accuracies) / 5 > 0.5
+
+
+def test_every_block_says_what_it_is():
+    assert {block.language for block in BLOCKS} <= {"python", "sh", "text"}
+    fences = sum((ROOT / name).read_text().count("```") for name in DOCUMENTS)
+    assert fences == 2 * len(BLOCKS)
+
+
+@pytest.mark.parametrize("block", FILES, ids=str)
+def test_files_are_used_on_their_page(block):
+    stem = block.title.removesuffix(".py")
+    others = [b.text for b in BLOCKS if b.document == block.document and b != block]
+    assert any(re.search(rf"\b{stem}\b", text) for text in others)
+
+
+def test_the_tables_name_commands_that_are_there():
+    commands = [command for block in SHELL for command in block.commands]
+    for beginning in (*CUT_DOWN, *RUN_BY_CI, *NOT_RUN):
+        assert any(beginning_of(command, [beginning]) for command in commands), beginning
+    for part in SET_UP_ALONE:
+        assert any(part in command for command in commands), part
+
+
+def test_the_worked_example_of_a_method_is_short():
+    code = max((b.text for b in PYTHON if b.document == "README.md"), key=len)
+    assert len(code.strip().splitlines()) <= 45
+
+
+def test_ci_runs_the_readme_commands():
+    ci = (ROOT / ".ci" / "run").read_text()
+    for pattern in re.findall(r"grep -m1 -o '([^']+)' README.md", ci):
+        assert re.search(pattern, README), pattern
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"])
+def test_links_lead_to_files(document):
+    text = (ROOT / document).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    for name in links + re.findall(r"--flagfile=(\S+\.flags)", text):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_room_has_a_page_of_reference():
+    pages = set(re.findall(r"reference/(\w+)\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert pages == {path.parent.name for path in ROOT.glob("tff_het/*/__init__.py")}
+
+
+def test_citation_names_this_version_and_five_papers():
+    citation = (ROOT / "CITATION.cff").read_text()
+    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+    assert f"\nversion: {version[1]}\n" in citation
+    assert f"\n## [{version[1]}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert citation.count("- type: article") == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("mkdocs") is None,
+    reason="mkdocs is not installed: it is in the group docs",
+)
+def test_the_site_builds(tmp_path):
+    """Without a warning: a link that leads nowhere is one, as is a docstring of another form."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", f"--site-dir={tmp_path}"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    # Nothing is loaded from elsewhere, so that it works without a network.
+    for page in tmp_path.rglob("*.html"):
+        assert not re.findall(
+            r'<(?:script|img|link rel="stylesheet")[^>]*"https?:', page.read_text()
+        )
