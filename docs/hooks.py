@@ -18,13 +18,14 @@ ELSEWHERE = (
     "CONTRIBUTING.md",
     "embeddings/README.md",
     "experiments/*/README.md",
+    "experiments/*/*.ipynb",
     "experiments/*/*.png",
     "experiments/*/*.svg",
 )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages, and the figures that they show."""
+    """Adds the pages, and the files that they show or link to."""
     for path in sorted(path for pattern in ELSEWHERE for path in ROOT.glob(pattern)):
         uri = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, uri, abs_src_path=str(path)))
