@@ -12,14 +12,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md")))
+PAGES = sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", *PAGES)
 
 # Beginning of a command -> flags that are added to it, so that it takes seconds.
 CUT_DOWN = {
@@ -100,43 +101,51 @@ def argv_of(command: str) -> list[str] | None:
     return words[1:] + (CUT_DOWN[beginning].split() if beginning else [])
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Iterator[Callable[[str, list[str]], str]]:
-    """Runs a program in its document's folder; returns what it printed."""
-    folders = {}
-    for document in DOCUMENTS:
-        folders[document] = tmp_path_factory.mktemp(pathlib.Path(document).stem)
-        (folders[document] / "experiments").symlink_to(ROOT / "experiments")
-    for block in FILES:
-        (folders[block.document] / block.title).write_text(block.text)
-    server = subprocess.Popen(
-        [sys.executable, "-W", "ignore", ROOT / "tests" / "forking.py"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdin is not None and server.stdout is not None
-    assert server.stdout.readline() == "ready\n"
+class Programs:
+    """Runs programs, those of one document in one folder, which has the document's files."""
 
-    def run_in(document: str, argv: list[str]) -> str:
-        printed = folders[document] / "printed"
+    def __init__(self, folder: pathlib.Path):
+        self.folders = {name: folder / name.replace("/", "_") for name in DOCUMENTS}
+        for inside in self.folders.values():
+            inside.mkdir()
+            (inside / "experiments").symlink_to(ROOT / "experiments")
+        for block in FILES:
+            (self.folders[block.document] / block.title).write_text(block.text)
+        self._server = subprocess.Popen(
+            [sys.executable, "-W", "ignore", ROOT / "tests" / "forking.py"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, document: str, argv: list[str]) -> str:
+        """Runs a program to its end, which has to be a success; returns what it printed."""
+        printed = self.folders[document] / "printed"
         printed.write_text("")
-        server.stdin.write(json.dumps({"argv": argv, "folder": str(folders[document])}) + "\n")
-        server.stdin.flush()
-        status = int(server.stdout.readline())
-        assert status == 0, printed.read_text()
+        request = {"argv": argv, "folder": str(self.folders[document])}
+        assert self._server.stdin is not None and self._server.stdout is not None
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        status = self._server.stdout.readline().strip()
+        assert status == "0", printed.read_text()
         return printed.read_text()
 
-    run_in.folders = folders
-    yield run_in
-    server.kill()
-    server.communicate()
+    def close(self) -> None:
+        self._server.kill()
+        self._server.communicate()
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> Iterator[Programs]:
+    started = Programs(tmp_path_factory.mktemp("documents"))
+    yield started
+    started.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", SHELL, ids=str)
-def test_commands_run(block, run, request):
+def test_commands_run(block, programs, request):
     for command in block.commands:
         argv = argv_of(command)
         if argv is None:
@@ -144,14 +153,14 @@ def test_commands_run(block, run, request):
         if "--data_dir=DIR" in argv:
             folder = request.getfixturevalue("data_dir")
             argv = [word.replace("=DIR", f"={folder}") for word in argv]
-        run(block.document, argv)
+        programs.run(block.document, argv)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=str)
-def test_python_runs(block, run):
-    (run.folders[block.document] / "block.py").write_text(block.text)
-    printed = run(block.document, ["block.py"])
+def test_python_runs(block, programs):
+    (programs.folders[block.document] / "block.py").write_text(block.text)
+    printed = programs.run(block.document, ["block.py"])
     if "loop.train" in block.text:
         accuracies = [float(number) for number in re.findall(r"\d+\.\d*", printed)]
         assert len(accuracies) == 5

@@ -11,8 +11,6 @@ import os
 import runpy
 import sys
 
-import tensorflow_federated as tff  # noqa: F401
-
 import experiments  # noqa: F401  Sets TensorFlow's threads before it starts.
 from tff_het import methods  # noqa: F401
 from tff_het.evaluation import figures  # noqa: F401
@@ -20,7 +18,6 @@ from tff_het.simulation import loop, runtime  # noqa: F401
 
 
 def main() -> None:
-    print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()

@@ -70,7 +70,7 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class DrawnFigure:
-    """A figure as SVG, beside what the paper's shows; None where there is nothing to draw yet."""
+    """A figure beside what the paper's shows: SVG in base64; None while there is none yet."""
 
     title: str
     paper_shows: str
