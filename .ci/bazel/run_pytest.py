@@ -1,0 +1,14 @@
+"""Runs pytest on the files that are named, the way Bazel wants it."""
+
+import os
+import sys
+
+import pytest
+
+if __name__ == "__main__":
+    options = ["-p", "no:cacheprovider", f"--basetemp={os.environ['TEST_TMPDIR']}/pytest"]
+    if "XML_OUTPUT_FILE" in os.environ:
+        options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
+    if "TESTBRIDGE_TEST_ONLY" in os.environ:  # Bazel's --test_filter.
+        options += ["-k", os.environ["TESTBRIDGE_TEST_ONLY"]]
+    sys.exit(pytest.main([*options, *sys.argv[1:]]))

@@ -1,0 +1,296 @@
+"""Writes the BUILD files from the sources, or checks that they are what it would write.
+
+python .ci/build_files.py [--check]
+
+A target for each Python file, its dependencies what the file imports; visibility is ARCHITECTURE.md's
+table. Bazel itself is not needed.
+"""
+
+import argparse
+import collections
+import graphlib
+import pathlib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+import import_table
+import sources
+
+ROOT = pathlib.Path(__file__).parents[1]
+HEADER = "# Written by .ci/build_files.py; run it after a new file or import.\n"
+BY_HAND = {".ci/bazel"}  # The toolchain, not the project.
+OTHER_PACKAGES = ".ci/bazel/packages"
+PYTHON_RULES = "@rules_python//python:defs.bzl"
+PYTEST_RULE = "//.ci/bazel:pytest.bzl"
+# Seconds that a test of pytest.mark.slow may take are Bazel's 3600, and 300 otherwise.
+SLOW = {"timeout": "eternal"}
+
+Value = str | int | bool | Sequence[str]
+
+
+class Verbatim(str):
+    """A value that is written as it is."""
+
+
+def label(package: str, name: str, seen_from: str | None = None) -> str:
+    """Returns a target's label, as short as it may be."""
+    if package == seen_from:
+        return f":{name}"
+    return f"//{package}" if package.rpartition("/")[2] == name else f"//{package}:{name}"
+
+
+def call(rule: str, **attributes: Value) -> str:
+    """Returns a rule's call in Buildifier's layout; attributes that are empty are left out."""
+    lines = [f"{rule}("]
+    for name, value in attributes.items():
+        if isinstance(value, Verbatim):
+            lines.append(f"    {name} = {value},")
+        elif isinstance(value, (str, int)):
+            lines.append(f"    {name} = {_literal(value)},")
+        elif len(value) == 1:
+            lines.append(f"    {name} = [{_literal(value[0])}],")
+        elif value:
+            lines += [f"    {name} = [", *(f"        {_literal(v)}," for v in value), "    ],"]
+    return "\n".join([*lines, ")\n"])
+
+
+def _literal(value: str | int) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def sort_labels(labels: Iterable[str]) -> list[str]:
+    """Those of the own package first, as Buildifier has them."""
+    return sorted(set(labels), key=lambda v: (not v.startswith(":"), v.replace(":", "\0")))
+
+
+def subpackages(folder: str) -> str:
+    return f"//{folder}:__subpackages__"
+
+
+def visible_to(package: str) -> list[str]:
+    """Who may depend on a package's targets: the import table, turned round."""
+    top, *inside = package.split("/")
+    if top != "tff_het":
+        return [subpackages(place) for place in sorted({top, "tests"})]
+    if not inside:  # What belongs to no room serves all.
+        return ["//:__pkg__"] + [subpackages(p) for p in ("embeddings", "experiments", "tests", "tff_het")]
+    room = inside[0]
+    if room not in import_table.MAY_IMPORT:
+        raise ValueError(f"tff_het/{room} has no row in .ci/import_table.py")
+    rooms = {room} | {r for r, others in import_table.MAY_IMPORT.items() if room in others}
+    places = ["experiments", "tests", *(f"tff_het/{r}" for r in rooms)]
+    if room in import_table.EMBEDDINGS_MAY_IMPORT:
+        places.append("embeddings")
+    return ["//:__pkg__", *sorted(subpackages(place) for place in places)]
+
+
+def package_visible_to(name: str) -> list[str]:
+    """Who may depend on a package that is not this project's."""
+    if name in import_table.OF_EMBEDDINGS:
+        return [subpackages(place) for place in ("embeddings", "tests")]
+    if name == import_table.TFF:
+        rooms = [subpackages(f"tff_het/{room}") for room in import_table.TFF_ROOMS]
+        files = [pathlib.PurePosixPath(file) for file in import_table.TFF_FILES]
+        packages = [f"//tff_het/{file.parent}:__pkg__" for file in files]
+        return sorted([subpackages("experiments"), subpackages("tests"), *rooms, *packages])
+    return ["//:__subpackages__"]
+
+
+def target_name(source: sources.Source) -> str:
+    """The name of the target that holds a file."""
+    if source.path.name == "__init__.py":
+        return source.path.parent.name
+    # A program's own name is that of the target which starts it.
+    return source.path.stem + ("_lib" if source.is_program else "")
+
+
+class Project:
+    """All targets of a checkout."""
+
+    def __init__(self, root: pathlib.Path):
+        """Reads the sources.
+
+        Raises:
+          ValueError: If files import each other in a circle.
+        """
+        self._sources = [s for s in sources.read(root) if str(s.path.parent) not in BY_HAND]
+        self._by_module = {source.module: source for source in self._sources}
+        self._by_path = {source.path: source for source in self._sources}
+        self._needed = {
+            source.module: sources.needed(source, self._by_module) for source in self._sources
+        }
+        try:
+            graphlib.TopologicalSorter({m: own for m, (own, _, _) in self._needed.items()}).prepare()
+        except graphlib.CycleError as error:
+            raise ValueError("Imports in a circle: " + " <- ".join(error.args[1])) from None
+
+    def build_files(self) -> dict[str, str]:
+        """Returns the text of each package's BUILD file, by folder ("" for the root)."""
+        by_package: dict[str, list[sources.Source]] = collections.defaultdict(list)
+        for source in self._sources:
+            by_package[str(source.path.parent)].append(source)
+        texts = {package: self._package(package, found) for package, found in by_package.items()}
+        texts[OTHER_PACKAGES] = self._other_packages()
+        texts[""] = self._root([*texts, *BY_HAND])
+        return texts
+
+    def _package(self, package: str, found: Sequence[sources.Source]) -> str:
+        calls: dict[str, str] = {}
+        rules: dict[str, set[str]] = collections.defaultdict(set)
+        for source in found:
+            name = target_name(source)
+            targets = {name: self._target(source, name)}
+            if source.is_program:
+                targets[source.path.stem] = ("py_binary", self._program(source, name))
+            for name, (rule, text) in targets.items():
+                if name in calls:
+                    raise ValueError(f"{package}: two targets would be called {name}")
+                calls[name] = text
+                rules[PYTEST_RULE if rule == "pytest_test" else PYTHON_RULES].add(rule)
+        loads = [
+            "load({})\n".format(", ".join(f'"{word}"' for word in [file, *sorted(rules[file])]))
+            for file in sorted(rules, key=lambda file: file.replace("@", "\0"))
+        ]
+        visibility = call("package", default_visibility=visible_to(package))
+        return "\n".join(
+            [HEADER, "".join(loads), visibility, _all_files('["**"]')]
+            + [calls[name] for name in sorted(calls)]
+        )
+
+    def _target(self, source: sources.Source, name: str) -> tuple[str, str]:
+        """Returns the rule and the call for a file: a library, or a test."""
+        package = str(source.path.parent)
+        attributes: dict[str, Value] = {"srcs": [source.path.name]}
+        data = list(source.files_read())
+        dependencies = self._dependencies(source)
+        for string in source.strings():  # A file beside it, which it starts as a program.
+            beside = self._by_path.get(source.path.parent / string) if ".py" in string else None
+            if beside is not None and beside is not source and package.startswith("tests"):
+                dependencies.append(label(package, target_name(beside), package))
+        if source.is_test:
+            for folder in source.path.parents:
+                if folder / "conftest.py" in self._by_path:
+                    dependencies.append(label(str(folder), "conftest", package))
+            attributes = {**(SLOW if source.is_slow else {}), **attributes}
+        elif package.startswith("tests"):
+            attributes = {"testonly": True, **attributes}
+        elif package.startswith(".ci"):
+            attributes["imports"] = ["."]
+        rule = "pytest_test" if source.is_test else "py_library"
+        deps = sort_labels(dependencies)
+        attributes |= {"data": sort_labels(data), "deps": deps}
+        return rule, call(rule, name=name, **attributes)
+
+    def _program(self, source: sources.Source, library: str) -> str:
+        return call(
+            "py_binary", name=source.path.stem, srcs=[source.path.name], deps=[f":{library}"]
+        )
+
+    def _dependencies(self, source: sources.Source) -> list[str]:
+        package = str(source.path.parent)
+        own, others, labels = self._needed[source.module]
+        found = [self._by_module[module] for module in own]
+        return [
+            *(label(str(s.path.parent), target_name(s), package) for s in found),
+            *(label(OTHER_PACKAGES, name, package) for name in others),
+            *labels,
+        ]
+
+    def _other_packages(self) -> str:
+        names = sorted(set().union(*(others for _, others, _ in self._needed.values())))
+        return "\n".join(
+            [
+                HEADER,
+                f'load("{PYTHON_RULES}", "py_library")\n',
+                "# Packages that the virtual environment has, by the names under which they are "
+                "imported.\n",
+                _all_files('["**"]'),
+                *(
+                    call("py_library", name=name, visibility=package_visible_to(name))
+                    for name in names
+                ),
+            ]
+        )
+
+    def _root(self, packages: Iterable[str]) -> str:
+        library = [s for s in self._sources if s.path.parts[0] == "tff_het"]
+        return "\n".join(
+            [
+                HEADER,
+                f'load("{PYTHON_RULES}", "py_library")\n',
+                call("package", default_visibility=["//visibility:public"]),
+                'licenses(["notice"])  # Apache-2.0\n',
+                'exports_files([\n    "LICENSE",\n    "pyproject.toml",\n])\n',
+                "# The whole library, for other projects.",
+                call(
+                    "py_library",
+                    name="tff_het",
+                    deps=sort_labels(label(str(s.path.parent), target_name(s)) for s in library),
+                ),
+                "# All files, for tests that look at the checkout.",
+                call(
+                    "filegroup",
+                    name="checkout",
+                    srcs=sort_labels(
+                        [":all_files", *(f"//{package}:all_files" for package in packages)]
+                    ),
+                ),
+                _all_files(
+                    "glob(\n        [\n            \"*\",\n            \"docs/**\",\n        ],"
+                    "\n        allow_empty = True,\n    )"
+                ),
+            ]
+        )
+
+
+def _all_files(pattern: str) -> str:
+    value = pattern if pattern.startswith("glob") else f"glob({pattern})"
+    return call("filegroup", name="all_files", srcs=Verbatim(value))
+
+
+def present(root: pathlib.Path) -> Iterable[str]:
+    """The folders that have a BUILD file of this script's."""
+    files = [root / "BUILD"]
+    for folder in sources.FOLDERS:
+        files += (root / folder).rglob("BUILD")
+    folders = [file.parent.relative_to(root).as_posix() for file in files if file.exists()]
+    return ("" if folder == "." else folder for folder in folders if folder not in BY_HAND)
+
+
+def differences(root: pathlib.Path, texts: Mapping[str, str]) -> list[str]:
+    """Returns the BUILD files that are missing, too many or not what they should be."""
+    wrong = [
+        folder
+        for folder in {*texts, *present(root)}
+        if not (path := root / folder / "BUILD").exists() or path.read_text() != texts.get(folder)
+    ]
+    return sorted(f"{folder}/BUILD".lstrip("/") for folder in wrong)
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on differences")
+    arguments = parser.parse_args(argv)
+    try:
+        texts = Project(ROOT).build_files()
+    except (SyntaxError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    wrong = differences(ROOT, texts)
+    if arguments.check:
+        for path in wrong:
+            print(f"{path} does not fit the sources: run python .ci/build_files.py", file=sys.stderr)
+        return bool(wrong)
+    for path in wrong:
+        text = texts.get(path.removesuffix("BUILD").rstrip("/"))
+        if text is None:
+            (ROOT / path).unlink()
+        else:
+            (ROOT / path).parent.mkdir(exist_ok=True)
+            (ROOT / path).write_text(text)
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
