@@ -2,8 +2,8 @@
 
 python .ci/build_files.py [--check]
 
-A target for each Python file, its dependencies what the file imports; visibility is ARCHITECTURE.md's
-table. Bazel itself is not needed.
+A target for each Python file, its dependencies what the file imports; visibility is
+ARCHITECTURE.md's table. Bazel itself is not needed.
 """
 
 import argparse
@@ -68,24 +68,24 @@ def subpackages(folder: str) -> str:
 
 
 def visible_to(package: str) -> list[str]:
-    """Who may depend on a package's targets: the import table, turned round."""
+    """Who may depend on a package's targets: the import table, turned round; and the root."""
     top, *inside = package.split("/")
     if top != "tff_het":
-        return [subpackages(place) for place in sorted({top, "tests"})]
-    if not inside:  # What belongs to no room serves all.
-        return ["//:__pkg__"] + [subpackages(p) for p in ("embeddings", "experiments", "tests", "tff_het")]
-    room = inside[0]
-    if room not in import_table.MAY_IMPORT:
-        raise ValueError(f"tff_het/{room} has no row in .ci/import_table.py")
-    rooms = {room} | {r for r, others in import_table.MAY_IMPORT.items() if room in others}
-    places = ["experiments", "tests", *(f"tff_het/{r}" for r in rooms)]
-    if room in import_table.EMBEDDINGS_MAY_IMPORT:
-        places.append("embeddings")
+        places = {top, "tests"}
+    elif not inside:  # What belongs to no room serves all.
+        places = {"embeddings", "experiments", "tests", "tff_het"}
+    elif inside[0] in import_table.MAY_IMPORT:
+        rooms = {r for r, others in import_table.MAY_IMPORT.items() if inside[0] in others}
+        places = {"experiments", "tests", *(f"tff_het/{r}" for r in {inside[0], *rooms})}
+        if inside[0] in import_table.EMBEDDINGS_MAY_IMPORT:
+            places.add("embeddings")
+    else:
+        raise ValueError(f"tff_het/{inside[0]} has no row in .ci/import_table.py")
     return ["//:__pkg__", *sorted(subpackages(place) for place in places)]
 
 
 def package_visible_to(name: str) -> list[str]:
-    """Who may depend on a package that is not this project's."""
+    """Who may depend on a package that is not this project's; nothing stands for everybody."""
     if name in import_table.OF_EMBEDDINGS:
         return [subpackages(place) for place in ("embeddings", "tests")]
     if name == import_table.TFF:
@@ -93,7 +93,7 @@ def package_visible_to(name: str) -> list[str]:
         files = [pathlib.PurePosixPath(file) for file in import_table.TFF_FILES]
         packages = [f"//tff_het/{file.parent}:__pkg__" for file in files]
         return sorted([subpackages("experiments"), subpackages("tests"), *rooms, *packages])
-    return ["//:__subpackages__"]
+    return []
 
 
 def target_name(source: sources.Source) -> str:
@@ -102,6 +102,12 @@ def target_name(source: sources.Source) -> str:
         return source.path.parent.name
     # A program's own name is that of the target which starts it.
     return source.path.stem + ("_lib" if source.is_program else "")
+
+
+def _label_of(source: sources.Source, seen_from: sources.Source | None = None) -> str:
+    """Returns the label of the library (or test) that holds a file."""
+    package = str(seen_from.path.parent) if seen_from else None
+    return label(str(source.path.parent), target_name(source), package)
 
 
 class Project:
@@ -120,7 +126,9 @@ class Project:
             source.module: sources.needed(source, self._by_module) for source in self._sources
         }
         try:
-            graphlib.TopologicalSorter({m: own for m, (own, _, _) in self._needed.items()}).prepare()
+            graphlib.TopologicalSorter(
+                {m: own for m, (own, _, _) in self._needed.items()}
+            ).prepare()
         except graphlib.CycleError as error:
             raise ValueError("Imports in a circle: " + " <- ".join(error.args[1])) from None
 
@@ -166,11 +174,12 @@ class Project:
         for string in source.strings():  # A file beside it, which it starts as a program.
             beside = self._by_path.get(source.path.parent / string) if ".py" in string else None
             if beside is not None and beside is not source and package.startswith("tests"):
-                dependencies.append(label(package, target_name(beside), package))
+                dependencies.append(_label_of(beside, source))
         if source.is_test:
             for folder in source.path.parents:
                 if folder / "conftest.py" in self._by_path:
-                    dependencies.append(label(str(folder), "conftest", package))
+                    conftest = self._by_path[folder / "conftest.py"]
+                    dependencies.append(_label_of(conftest, source))
             attributes = {**(SLOW if source.is_slow else {}), **attributes}
         elif package.startswith("tests"):
             attributes = {"testonly": True, **attributes}
@@ -182,16 +191,17 @@ class Project:
         return rule, call(rule, name=name, **attributes)
 
     def _program(self, source: sources.Source, library: str) -> str:
+        around = [self._by_module.get(package) for package in sources.packages(source.module)]
+        deps = [f":{library}", *(_label_of(p, source) for p in around if p is not None)]
         return call(
-            "py_binary", name=source.path.stem, srcs=[source.path.name], deps=[f":{library}"]
+            "py_binary", name=source.path.stem, srcs=[source.path.name], deps=sort_labels(deps)
         )
 
     def _dependencies(self, source: sources.Source) -> list[str]:
         package = str(source.path.parent)
         own, others, labels = self._needed[source.module]
-        found = [self._by_module[module] for module in own]
         return [
-            *(label(str(s.path.parent), target_name(s), package) for s in found),
+            *(_label_of(self._by_module[module], source) for module in own),
             *(label(OTHER_PACKAGES, name, package) for name in others),
             *labels,
         ]
@@ -203,7 +213,8 @@ class Project:
                 HEADER,
                 f'load("{PYTHON_RULES}", "py_library")\n',
                 "# Packages that the virtual environment has, by the names under which they are "
-                "imported.\n",
+                "imported.",
+                call("package", default_visibility=["//:__subpackages__"]),
                 _all_files('["**"]'),
                 *(
                     call("py_library", name=name, visibility=package_visible_to(name))
@@ -225,7 +236,7 @@ class Project:
                 call(
                     "py_library",
                     name="tff_het",
-                    deps=sort_labels(label(str(s.path.parent), target_name(s)) for s in library),
+                    deps=sort_labels(_label_of(source) for source in library),
                 ),
                 "# All files, for tests that look at the checkout.",
                 call(
@@ -236,7 +247,7 @@ class Project:
                     ),
                 ),
                 _all_files(
-                    "glob(\n        [\n            \"*\",\n            \"docs/**\",\n        ],"
+                    'glob(\n        [\n            "*",\n            "docs/**",\n        ],'
                     "\n        allow_empty = True,\n    )"
                 ),
             ]
@@ -279,7 +290,9 @@ def main(argv: Sequence[str]) -> int:
     wrong = differences(ROOT, texts)
     if arguments.check:
         for path in wrong:
-            print(f"{path} does not fit the sources: run python .ci/build_files.py", file=sys.stderr)
+            print(
+                f"{path} does not fit the sources: run python .ci/build_files.py", file=sys.stderr
+            )
         return bool(wrong)
     for path in wrong:
         text = texts.get(path.removesuffix("BUILD").rstrip("/"))

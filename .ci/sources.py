@@ -65,7 +65,7 @@ class Source:
 
     @property
     def is_test(self) -> bool:
-        return self.path.name.endswith("_test.py")
+        return self.path.parts[0] == "tests" and self.path.name.endswith("_test.py")
 
     @property
     def is_slow(self) -> bool:
@@ -143,8 +143,6 @@ def needed(source: Source, modules: Iterable[str]) -> tuple[set[str], set[str], 
             own |= matching
         else:
             raise ValueError(f"{source.path}: no module is called {pattern!r} (LOADED_BY_NAME)")
-    if source.is_program:
-        own |= set(packages(source.module)) & known
     around = {source.module, *packages(source.module)}
     own |= {p for module in own for p in packages(module) if p in known and p not in around}
     return own - {source.module}, others, labels
