@@ -93,14 +93,27 @@ def read(root: pathlib.Path) -> list[Source]:
     return sorted(found, key=lambda source: source.path)
 
 
-def imported(tree: ast.AST) -> set[str]:
+def imported(tree: ast.AST, *, for_types: bool = True) -> set[str]:
     """Returns the dotted names that a file imports, wherever in it; `a.b.c` of `from a.b import c`.
+
+    Args:
+      tree: The file.
+      for_types: Whether what only type checkers import (`if TYPE_CHECKING:`) is among them.
 
     Raises:
       ValueError: If an import is relative.
     """
+    left_out = {
+        inner
+        for node in ast.walk(tree)
+        if not for_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
     names = set()
     for node in ast.walk(tree):
+        if node in left_out:
+            continue
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -117,7 +130,7 @@ def packages(module: str) -> Iterator[str]:
 
 
 def needed(source: Source, modules: Iterable[str]) -> tuple[set[str], set[str], set[str]]:
-    """What has to be there for a file to be imported.
+    """What has to be there for a file to be imported; what serves type checkers alone need not.
 
     Packages that the file itself is in are not among it: who imports the file imports them before,
     and they may import the file.
@@ -129,7 +142,7 @@ def needed(source: Source, modules: Iterable[str]) -> tuple[set[str], set[str], 
     own: set[str] = set()
     others: set[str] = set()
     labels: set[str] = set()
-    for name in imported(source.tree):
+    for name in imported(source.tree, for_types=False):
         found = next((n for n in (name, *reversed(list(packages(name)))) if n in known), None)
         if found is not None:
             own.add(found)

@@ -147,6 +147,14 @@ def test_what_changed_is_found(small):
     ]
 
 
+def test_what_only_type_checkers_import_is_no_dependency(small):
+    (small / "tff_het/datasets/digits.py").write_text(
+        "import typing\nif typing.TYPE_CHECKING:\n    from tff_het.partitions import iid\n"
+    )
+    write(small)
+    assert "deps" not in target(small, "tff_het/datasets", "digits")[1]
+
+
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
