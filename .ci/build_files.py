@@ -22,7 +22,7 @@ BY_HAND = {".ci/bazel"}  # The toolchain, not the project.
 OTHER_PACKAGES = ".ci/bazel/packages"
 PYTHON_RULES = "@rules_python//python:defs.bzl"
 PYTEST_RULE = "//.ci/bazel:pytest.bzl"
-# Seconds that a test of pytest.mark.slow may take are Bazel's 3600, and 300 otherwise.
+# An hour for files with tests of pytest.mark.slow.
 SLOW = {"timeout": "eternal"}
 
 Value = str | int | bool | Sequence[str]
