@@ -24,6 +24,15 @@ PYTHON_RULES = "@rules_python//python:defs.bzl"
 PYTEST_RULE = "//.ci/bazel:pytest.bzl"
 # An hour for files with tests of pytest.mark.slow.
 SLOW = {"timeout": "eternal"}
+# Those of the root, and of folders beside the packages.
+ROOT_FILES = """\
+glob(
+        [
+            "*",
+            "docs/**",
+        ],
+        allow_empty = True,
+    )"""
 
 Value = str | int | bool | Sequence[str]
 
@@ -125,10 +134,9 @@ class Project:
         self._needed = {
             source.module: sources.needed(source, self._by_module) for source in self._sources
         }
+        graph = {module: own for module, (own, _, _) in self._needed.items()}
         try:
-            graphlib.TopologicalSorter(
-                {m: own for m, (own, _, _) in self._needed.items()}
-            ).prepare()
+            graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
             raise ValueError("Imports in a circle: " + " <- ".join(error.args[1])) from None
 
@@ -161,7 +169,7 @@ class Project:
         ]
         visibility = call("package", default_visibility=visible_to(package))
         return "\n".join(
-            [HEADER, "".join(loads), visibility, _all_files('["**"]')]
+            [HEADER, "".join(loads), visibility, _all_files()]
             + [calls[name] for name in sorted(calls)]
         )
 
@@ -215,7 +223,7 @@ class Project:
                 "# Packages that the virtual environment has, by the names under which they are "
                 "imported.",
                 call("package", default_visibility=["//:__subpackages__"]),
-                _all_files('["**"]'),
+                _all_files(),
                 *(
                     call("py_library", name=name, visibility=package_visible_to(name))
                     for name in names
@@ -246,17 +254,13 @@ class Project:
                         [":all_files", *(f"//{package}:all_files" for package in packages)]
                     ),
                 ),
-                _all_files(
-                    'glob(\n        [\n            "*",\n            "docs/**",\n        ],'
-                    "\n        allow_empty = True,\n    )"
-                ),
+                _all_files(ROOT_FILES),
             ]
         )
 
 
-def _all_files(pattern: str) -> str:
-    value = pattern if pattern.startswith("glob") else f"glob({pattern})"
-    return call("filegroup", name="all_files", srcs=Verbatim(value))
+def _all_files(files: str = 'glob(["**"])') -> str:
+    return call("filegroup", name="all_files", srcs=Verbatim(files))
 
 
 def present(root: pathlib.Path) -> Iterable[str]:
