@@ -18,6 +18,7 @@ ELSEWHERE = (
     "CONTRIBUTING.md",
     "embeddings/README.md",
     "experiments/*/README.md",
+    "experiments/deploy/*",
     "experiments/*/*.ipynb",
     "experiments/*/*.png",
     "experiments/*/*.svg",

@@ -48,7 +48,20 @@ RUN_BY_CI = (
     "uv export --no-hashes --no-emit-project",
 )
 # Beginnings of commands that are not run, and why.
-NOT_RUN = {"--group docs mkdocs serve": "never ends; `mkdocs build` is run"}
+_MACHINES = "needs other machines; several_workers_test.py has workers on this one"
+_PRIVATE = "makes keys and listens on the network"
+NOT_RUN = {
+    "--group docs mkdocs serve": "never ends; `mkdocs build` is run",
+    "python -m experiments.worker": _MACHINES,
+    "python -m experiments.train --workers": _MACHINES,
+    "bazel ": "needs Bazel, which .ci/run has where apt can install it",
+    "docker compose": "needs Docker",
+    "kubectl apply": "needs a cluster",
+    "stunnel": _PRIVATE,
+    "openssl": _PRIVATE,
+    "for name in worker train; do": _PRIVATE,
+    "done": _PRIVATE,
+}
 
 
 class Block(NamedTuple):
