@@ -13,6 +13,8 @@ from experiments.edge_ensembles import settings, sizes
 from experiments.edge_ensembles.settings import (
     ACQUISITIONS,
     ENTROPY,
+    EPOCHS,
+    MOST_EPOCHS,
     RANDOM,
     TRAINED_ACCURACY,
 )
@@ -32,11 +34,18 @@ from experiments.harness.store import Results
 from tff_het.evaluation import figures
 
 _LAST, _MEAN = "After the budget", "Mean over acquisitions"
+_FEW = EPOCHS[1]
+
+
+def _briefly(function: str) -> str:
+    return f"{function}, E = {_FEW}"
 
 
 def _cells(size: Size) -> Iterator[Cell]:
     for function in ACQUISITIONS:
         yield size.active(function, function)
+    for function in (RANDOM, ENTROPY):
+        yield size.active(_briefly(function), function, epochs=_FEW)
 
 
 def _mean(function: str) -> Measure:
@@ -86,7 +95,7 @@ EXPERIMENT = Experiment(
             "Accuracy of the ensemble on the whole test set, Type II, F = 10",
             tuple(
                 Position(function, column, measure(function))
-                for function in ACQUISITIONS
+                for function in (*ACQUISITIONS, _briefly(RANDOM), _briefly(ENTROPY))
                 for column, measure in _MEASURES.items()
             ),
         ),
@@ -101,6 +110,22 @@ EXPERIMENT = Experiment(
             "So it does with the two other acquisition functions.",
             *(f for f in ACQUISITIONS if f not in (ENTROPY, RANDOM)),
         ),
+        Claim(
+            f"Ours: with {_FEW} passes over a batch instead of {MOST_EPOCHS}, active learning "
+            "(maximal entropy) does better against random choice than with all of them: many "
+            "passes over a batch of unbalanced classes cost what was known of the others.",
+            tuple(
+                Check(
+                    f"lead of {ENTROPY} over {RANDOM}, E = {_FEW} - E = {MOST_EPOCHS}, "
+                    f"{column.lower()}",
+                    difference(
+                        difference(measure(_briefly(ENTROPY)), measure(_briefly(RANDOM))),
+                        difference(measure(ENTROPY), measure(RANDOM)),
+                    ),
+                )
+                for column, measure in _MEASURES.items()
+            ),
+        ),
     ),
     figures=(
         Figure(
@@ -114,6 +139,7 @@ EXPERIMENT = Experiment(
         "The text does not say which acquisition function the figure is of, nor whether one device "
         "or an ensemble: here the ensemble, which is made after every acquisition. Of the "
         "functions, §IV-D names maximal entropy; the verdict on it is the figure's.",
+        "The runs with fewer passes are ours, and were added when the others had been seen.",
     ),
 )
 

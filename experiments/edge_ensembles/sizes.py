@@ -149,7 +149,9 @@ class Size:
             cell, work=Training({**cell.work.arguments["flags"], **turns}, cell.work.start)
         )
 
-    def active(self, name: str, function: str, frequency: str = OFTEN) -> Cell:
+    def active(
+        self, name: str, function: str, frequency: str = OFTEN, epochs: str = MOST_EPOCHS
+    ) -> Cell:
         """A run of Type II: each device chooses from a pool of its own.
 
         Args:
@@ -157,6 +159,7 @@ class Size:
           function: One of `ACQUISITIONS`.
           frequency: Ensembling steps in the budget; the last one is observed where there is one
             alone, since the devices then never met another's model.
+          epochs: Passes over each acquired batch.
         """
         training = {
             **self._type_2,
@@ -166,9 +169,9 @@ class Size:
             "kept_per_class": str(self.kept),
             "pool_size": str(self.pool),
             "weight_decay": _WEIGHT_DECAY,
-            **self._course(MOST_EPOCHS, frequency, BUDGET),
+            **self._course(epochs, frequency, BUDGET),
         }
-        seconds = self._seconds(MOST_EPOCHS, BUDGET)
+        seconds = self._seconds(epochs, BUDGET)
         if function != RANDOM:
             training["dropout_samples"] = str(self.passes)
             seconds *= _SCORING
