@@ -20,7 +20,6 @@ EXPERIMENT = epochs.experiment(
         (CIFAR, FED_AVG): "FedAvg 47.40 47.60 55.39",
         (CIFAR, WAFFLE): "WAFFLe 64.18 71.92 74.50",
     },
-    quick_rounds=50,
 )
 
 

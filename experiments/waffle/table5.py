@@ -20,7 +20,6 @@ EXPERIMENT = epochs.experiment(
         (CIFAR, FED_AVG): "FedAvg 40.91 42.09 42.00",
         (CIFAR, WAFFLE): "WAFFLe 58.79 57.00 62.61",
     },
-    quick_rounds=20,
 )
 
 
