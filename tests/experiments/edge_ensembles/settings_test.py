@@ -154,6 +154,11 @@ def test_acquisition_functions_differ_in_nothing_else():
     for own in found.values():
         own.pop("dropout_samples", None)  # Random choice looks at nothing.
         assert own.pop("acquisition")
+    few = [own for name, own in found.items() if name.endswith(", E = 5")]
+    assert len(few) == 2 and len(found) - len(few) == len(settings.ACQUISITIONS)
+    for own in few:  # As the others but for the passes over a batch, which are changed together.
+        assert own["local_epochs"] == "5"
+        own["local_epochs"] = found["random"]["local_epochs"]
     assert all(own == found["random"] for own in found.values())
 
 
