@@ -15,7 +15,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "hdafl": ("table2", "figure1", "figure2", "table3", "figure3", "table4", "table5"),
     "lg_fedavg": ("table1", "mnist_iid", "table2", "table3", "table4"),
     "waffle": (
-        "table1", "table2", "figure2", "q_search", "rate_search", "table3", "figure3",
+        "table1", "table2", "figure2", "q_search", "rate_search", "cost", "table3", "figure3",
         "figure5", "figure6", "table4", "table5", "figure7", "table6", "table7", "differences",
     ),
 }  # fmt: skip

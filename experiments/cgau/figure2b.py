@@ -10,9 +10,9 @@ import functools
 import sys
 from collections.abc import Mapping
 
-from experiments.cgau import own_features, settings, timing
+from experiments.cgau import own_features, settings
 from experiments.cgau.settings import BASELINE, CGAU, COMMON, SHUFFLED, Size
-from experiments.harness import program
+from experiments.harness import program, timing
 from experiments.harness.experiment import (
     PERCENT,
     Call,
@@ -58,7 +58,15 @@ def _extra(
     return (
         Cell(
             _TIMES,
-            Call(timing.round_times, {"flags": {**flags, "shuffle_fraction": "0.0"}}, (dataset,)),
+            Call(
+                timing.round_times,
+                {
+                    "flags": {**flags, "shuffle_fraction": "0.0"},
+                    "methods": ("cgau", "fed_avg"),
+                    "rounds": 20,
+                },
+                (dataset,),
+            ),
             30.0,
         ),
         Cell(

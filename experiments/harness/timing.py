@@ -2,39 +2,48 @@
 
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments import configure
 from tff_het import seeding
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 
-_WARM_UP, _TIMED = 2, 20  # Rounds.
+_WARM_UP = 2  # Rounds.
 
 
 def round_times(
-    *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
+    *,
+    seed: int,
+    folder: Path,
+    data_dir: str | None,
+    flags: Mapping[str, str],
+    methods: Sequence[str],
+    rounds: int,
 ) -> dict[str, float]:
-    """Times rounds of CGAU and of FedAvg without gates: training and aggregation alone.
+    """Times rounds of several methods: training and aggregation alone.
 
     Args:
       seed: Of the partition and all else.
       folder: Not used.
       data_dir: The folder of data sets.
       flags: Of the runs, without method.
+      methods: Their names; the others are compared with the last one.
+      rounds: That are timed of each, after two to warm up.
 
     Returns:
-      Medians in seconds, and by which share CGAU's is longer.
+      `<method>_seconds`, medians, and for all but the last `<method>_more`, by which share its
+      rounds are longer.
     """
     del folder
-    values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
+    values = {**flags, "seed": str(seed), "method": ",".join(methods)}
     values |= {} if data_dir is None else {"data_dir": data_dir}
     with configure.setup_with(values) as made:
         processes = configure.processes(made)
     prepared = {name: Prepared(process, made.population) for name, process in processes.items()}
     states = {name: process.initialize() for name, process in processes.items()}
     seconds: dict[str, list[float]] = {name: [] for name in processes}
-    for round_num in range(_WARM_UP + _TIMED):
+    for round_num in range(_WARM_UP + rounds):
         for name, process in processes.items():
             clients = [
                 ClientInput(
@@ -49,8 +58,7 @@ def round_times(
             states[name] = run_round(process, states[name], clients).state
             seconds[name].append(time.perf_counter() - began)
     median = {name: statistics.median(taken[_WARM_UP:]) for name, taken in seconds.items()}
-    return {
-        "cgau_seconds": median["cgau"],
-        "fed_avg_seconds": median["fed_avg"],
-        "cgau_more": median["cgau"] / median["fed_avg"] - 1,
+    *others, last = methods
+    return {f"{name}_seconds": median[name] for name in methods} | {
+        f"{name}_more": median[name] / median[last] - 1 for name in others
     }
