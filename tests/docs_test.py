@@ -205,6 +205,16 @@ def test_the_tables_name_commands_that_are_there():
         assert any(part in command for command in commands), part
 
 
+def test_runs_of_different_commands_have_folders_of_their_own():
+    """Whoever gives them one after another must not meet a run with other settings."""
+    first: dict[str, str] = {}
+    for command in (command for block in SHELL for command in block.commands):
+        if re.search(r"experiments[.:]train\b", command):
+            folder = re.search(r"--output_dir=(\S+)", command)
+            name = folder[1] if folder else "runs/demo"
+            assert first.setdefault(name, command) == command, name
+
+
 def test_the_worked_example_of_a_method_is_short():
     code = max((b.text for b in PYTHON if b.document == "README.md"), key=len)
     assert len(code.strip().splitlines()) <= 45
