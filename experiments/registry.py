@@ -16,7 +16,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "lg_fedavg": ("table1", "mnist_iid", "table2", "table3", "table4"),
     "waffle": (
         "table1", "table2", "figure2", "q_search", "rate_search", "cost", "table3", "figure3",
-        "figure5", "figure6", "table4", "table5", "figure7", "table6", "table7", "differences",
+        "figure4", "figure5", "figure6", "table4", "table5", "figure7", "table6", "table7",
+        "differences",
     ),
 }  # fmt: skip
 
