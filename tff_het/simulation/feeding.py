@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.clients import Population
+from tff_het.clients import Population, mapped
 from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
@@ -70,13 +70,13 @@ class Prepared:
         context = tff.framework.get_context_stack().current
         if isinstance(context, SeveralWorkersContext) and context.shared_examples is not None:
             if client not in self._files:
-                train = self._population[client].train
-                self._files[client] = context.shared_examples.put(client, train, self._spec)
+                columns = self._fetched(client)
+                self._files[client] = context.shared_examples.put(client, columns, self._spec)
             return self._files[client]
         if isinstance(context, SeveralWorkersContext) or _reads_files():
-            return self._population[client].train
+            return self._fetched(client)
         if client not in self._tensors:
-            columns = example_files.checked(self._population[client].train, self._spec)
+            columns = example_files.checked(self._fetched(client), self._spec)
             self._tensors[client] = tf.nest.map_structure(tf.convert_to_tensor, columns)
             self._bytes += _size(columns)
             allowed = _KEPT_BYTES if self._in_memory else 0
@@ -84,6 +84,11 @@ class Prepared:
                 self._bytes -= _size(self._tensors.popitem(last=False)[1])
         self._tensors.move_to_end(client)
         return self._tensors[client]
+
+    def _fetched(self, client: int) -> Mapping[str, np.ndarray]:
+        columns = self._population[client].train
+        mapped.fetch(columns)
+        return columns
 
 
 _KEPT_BYTES = 2 * 2**30
