@@ -2,6 +2,7 @@
 
 import mmap
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def fetch(examples: Mapping[str, np.ndarray]) -> None:
 
 def _mapping(array: np.ndarray) -> mmap.mmap | None:
     """Returns what a view of a `np.memmap` shows a part of."""
-    base = array
+    base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
     return base if isinstance(base, mmap.mmap) else None
