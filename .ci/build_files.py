@@ -81,6 +81,8 @@ def visible_to(package: str) -> list[str]:
     top, *inside = package.split("/")
     if top != "tff_het":
         places = {top, "tests"}
+        if top == "experiments":
+            places.add("docs")  # Which has a page on the flags.
     elif not inside:  # What belongs to no room serves all.
         places = {"embeddings", "experiments", "tests", "tff_het"}
     elif inside[0] in import_table.MAY_IMPORT:

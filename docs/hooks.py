@@ -1,7 +1,8 @@
 """Pages of the site that are not files of this folder.
 
 Results, architecture and the like stand elsewhere in the repository and are shown as they are. The
-reference has one page for each room of the library, made of the modules that are there.
+reference has one page for each room of the library, made of the modules that are there, and one
+of the training program's flags.
 """
 
 import pathlib
@@ -14,6 +15,8 @@ from mkdocs.structure.pages import Page
 ROOT = pathlib.Path(__file__).parents[1]
 ELSEWHERE = (
     "ARCHITECTURE.md",
+    "CITATION.cff",
+    "LICENSE",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "embeddings/README.md",
@@ -30,6 +33,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in sorted(path for pattern in ELSEWHERE for path in ROOT.glob(pattern)):
         uri = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, uri, abs_src_path=str(path)))
+    # Under another name: the site's first page is docs/index.md.
+    files.append(File.generated(config, "overview.md", abs_src_path=str(ROOT / "README.md")))
+    files.append(File.generated(config, "reference/flags.md", content=flags()))
     for package in sorted((ROOT / "tff_het").glob("*/__init__.py")):
         room = package.parent.name
         files.append(File.generated(config, f"reference/{room}.md", content=reference(room)))
@@ -54,7 +60,42 @@ def reference(room: str) -> str:
     return title + options + "\n" + "\n".join(blocks)
 
 
+def flags() -> str:
+    """Returns the page on the flags of `experiments.train`, in the order of their definition."""
+    from absl import flags as absl_flags
+
+    # Here, since they bring TensorFlow with them.
+    from experiments.flags import data, method, run
+
+    parts = [
+        "# Flags of experiments.train",
+        "As `python -m experiments.train --help` prints them. `--flagfile=FILE` reads flags from a "
+        "file, one a line. Where no default is named, it is none, or what the text says.",
+    ]
+    for group in (data, method, run):
+        title, _, rest = (group.__doc__ or "").partition(": ")
+        parts += [f"## {title}", rest[:1].upper() + rest[1:]]
+        for flag in absl_flags.FLAGS.get_flags_for_module(group):
+            values = getattr(flag.parser, "enum_values", ())
+            text = flag.help.removeprefix(f"<{'|'.join(values)}>: ")  # Which absl puts there.
+            parts += [f"### --{flag.name} {{ #{flag.name} }}", text]
+            if values:
+                parts.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
+            if flag.default is not None:
+                parts.append(f"Default: `{flag.default_as_str.strip(chr(39))}`.")
+    return "\n\n".join(parts)
+
+
 def on_page_markdown(markdown: str, page: Page, **_) -> str:
     """Links of this folder's pages lead out of it in the repository, and stay inside the site."""
     markdown = markdown.replace("](../", "](") if "/" not in page.file.src_uri else markdown
-    return re.sub(r"\]\(docs/", "](", markdown)
+    return re.sub(r"\]\(docs/", "](", markdown).replace("](README.md", "](overview.md")
+
+
+def on_page_content(html: str, **_) -> str:
+    """No line ends between the hyphens of a flag and its name."""
+    return re.sub(
+        r"(?<=<code>)[^<]+",
+        lambda code: re.sub(r"(?<!\w)--?\w[\w-]*", r'<span class="flag">\g<0></span>', code[0]),
+        html,
+    )
