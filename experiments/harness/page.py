@@ -118,7 +118,7 @@ def _entry(entry: Entry | None) -> str:
     text = f"<span{kind}>{escape(entry.ours)}</span>"
     if entry.paper:
         mark = " *" if entry.marked else ""
-        gap = f", difference {escape(entry.difference)}" if entry.difference else ""
+        gap = f"<br>difference {escape(entry.difference)}" if entry.difference else ""
         text += f'<br><span class="soft">paper {escape(entry.paper)}{mark}{gap}</span>'
     return text
 
