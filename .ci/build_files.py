@@ -9,6 +9,7 @@ ARCHITECTURE.md's table. Bazel itself is not needed.
 import argparse
 import collections
 import graphlib
+import os
 import pathlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import import_table
 import sources
 
-ROOT = pathlib.Path(__file__).parents[1]
+# Under `bazel run`, this file is in a copy of the checkout.
+ROOT = pathlib.Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", pathlib.Path(__file__).parents[1]))
 HEADER = "# Written by .ci/build_files.py; run it after a new file or import.\n"
 BY_HAND = {".ci/bazel"}  # The toolchain, not the project.
 OTHER_PACKAGES = ".ci/bazel/packages"
