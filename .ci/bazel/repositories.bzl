@@ -3,6 +3,8 @@
 _VENV = """\
 load("@rules_python//python:defs.bzl", "py_runtime", "py_runtime_pair")
 
+package(default_visibility = ["//visibility:public"])
+
 py_runtime(
     name = "runtime",
     interpreter_path = "{python}",
