@@ -307,7 +307,7 @@ def main(argv: Sequence[str]) -> int:
         if text is None:
             (ROOT / path).unlink()
         else:
-            (ROOT / path).parent.mkdir(exist_ok=True)
+            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
             (ROOT / path).write_text(text)
         print(path)
     return 0

@@ -1,8 +1,11 @@
 """The BUILD files are those of the sources, and enforce ARCHITECTURE.md's table without Bazel."""
 
 import ast
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import build_files
 import pytest
@@ -145,6 +148,12 @@ def test_what_changed_is_found(small):
         "tff_het/datasets/BUILD",
         "tff_het/partitions/BUILD",
     ]
+
+
+def test_bazel_run_writes_the_checkout_that_it_is_called_in(small):
+    environment = {**os.environ, "BUILD_WORKSPACE_DIRECTORY": str(small)}
+    subprocess.run([sys.executable, ROOT / ".ci" / "build_files.py"], env=environment, check=True)
+    assert differences(small) == []
 
 
 def test_what_only_type_checkers_import_is_no_dependency(small):

@@ -165,5 +165,5 @@ def test_second_ctrl_c_does_not_wait(programs, tools, tmp_path):
     start = time.monotonic()
     os.kill(program.pid, signal.SIGINT)
     assert program.wait() in (-signal.SIGINT, 130)
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 30  # A round takes 60 s; a busy machine needs 15.
     assert rounds_in(tmp_path, "metrics.csv") == []
