@@ -1,4 +1,4 @@
-"""The programs of several machines: a worker's own, and training that loses all of them."""
+"""The programs of several machines: a worker's own; training on workers, and when none is left."""
 
 import json
 import os
@@ -9,10 +9,20 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow_federated as tff
+
+from experiments import train
+from tff_het.simulation import several_workers
+from tff_het.simulation.worker_process import WorkerProcess
 
 ROOT = pathlib.Path(__file__).parents[2]
 ROUNDS = 6
 RUN = ("--method=hdafl", "--clients_per_round=3", f"--rounds={ROUNDS}")
+AGGREGATORS = {
+    "dp": {"noise_multiplier": "0.5", "update_clip_norm": "0.3"},
+    "robust": {},
+    "compressed": {"quantization_threshold": "1000"},
+}
 
 
 def free_port() -> int:
@@ -101,6 +111,39 @@ def test_worker_whose_process_dies_fails(start, tools):
     _, stderr = program.popen.communicate(timeout=60)
     assert program.popen.returncode == 1
     assert "signal 9 (Killed)" in stderr
+
+
+@pytest.fixture(scope="module")
+def addresses():
+    """Where two workers serve that stay."""
+    serving = [WorkerProcess(1) for _ in range(2)]
+    yield [f"localhost:{process.port}" for process in serving]
+    for process in serving:
+        process.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_aggregators_give_what_they_give_on_one_machine(
+    worker, addresses, tools, tmp_path, aggregator
+):
+    values = {
+        "dataset": "digits",
+        "partition": "iid",
+        "num_clients": "5",
+        "clients_per_round": "3",
+        "model": "mlp",
+        "method": "hdafl",
+        "rounds": "2",
+        "aggregator": aggregator,
+        **AGGREGATORS[aggregator],
+    }
+    with tff.framework.get_context_stack().install(worker):
+        train.run(values, tmp_path / "one" / "hdafl")
+    with several_workers.use(addresses):
+        train.run(values, tmp_path / "several" / "hdafl")
+    one, several = (tools.results(tmp_path / name, ["hdafl"]) for name in ("one", "several"))
+    assert several == one
 
 
 @pytest.mark.slow
