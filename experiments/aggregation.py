@@ -92,8 +92,9 @@ def check(processes: Mapping[str, FederatedProcess]) -> None:
             )
         if name == "dp" and (moving := [spec.path for spec in sent if not spec.trainable]):
             raise ValueError(
-                f"--aggregator=dp would add noise to moving statistics, {moving[0]} for one, and "
-                "variances are positive: give --local_statistics, or a network without them."
+                f"--aggregator=dp would add noise to the moving statistics that {method} averages "
+                f"({', '.join(moving[:2])}, ...), and variances must stay positive: give "
+                "--local_statistics, or a --model without batch normalisation."
             )
 
 

@@ -71,3 +71,12 @@ def test_what_is_promised_follows_who_takes_part(given, promised):
     assert found["dp_epsilon"] == privacy.composed_epsilon(4.0, times, 0.01)
     assert f"epsilon {found['dp_epsilon']:.4g} at delta 0.01" in sentence
     assert "Every client counts the same; training metrics are sent without noise." in sentence
+
+
+def test_moving_statistics_that_clients_keep_get_no_noise():
+    """Those that are averaged are refused, see flags_test.py."""
+    values = {**RUN, **DP, "model": "cnn_edge_digits_bn", "local_statistics": "true"}
+    with configure.setup_with(values) as made:
+        (process,) = configure.processes(made).values()
+    kept = {spec.path for spec in process.model.specs if spec.local}
+    assert "norm_of_conv_1/moving_variance" in kept

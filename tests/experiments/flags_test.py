@@ -187,6 +187,13 @@ def call(tmp_path, monkeypatch, capsys):
             "--norm_weights",
             "weights by norm would be lost",
         ),
+        (
+            "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1 --method=fed_avg "
+            "--model=cnn_edge_digits_bn",
+            "noise to the moving statistics that fed_avg averages (norm_of_conv_1/moving_mean, "
+            "norm_of_conv_1/moving_variance, ...), and variances must stay positive: give "
+            "--local_statistics, or a --model without batch normalisation",
+        ),
         ("--aggregator=compressed --method=hdafl", "no variable has more than 20000 numbers"),
     ],
 )
