@@ -3,6 +3,7 @@
 Flags of a harness program are few and its own: those of the training program belong to the cells.
 """
 
+import functools
 import signal
 import sys
 import time
@@ -14,7 +15,7 @@ from absl import flags, logging
 from experiments.harness import runner, store
 from experiments.harness.experiment import SCALES, Experiment
 from experiments.harness.store import Status
-from tff_het.simulation import runtime
+from tff_het.simulation import runtime, several_workers
 
 
 def define_flags() -> flags.FlagValues:
@@ -58,6 +59,8 @@ def define_run_flags() -> flags.FlagValues:
     flags.DEFINE_enum(
         "runtime", "in_process", list(runtime.RUNTIMES), "As in training.", flag_values=values
     )
+    flags.DEFINE_list("workers", None, "As in training.", flag_values=values)
+    flags.DEFINE_float("worker_deadline", None, "As in training.", flag_values=values)
     return values
 
 
@@ -98,6 +101,7 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
         return refuse(f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}.")
     try:
         index, count = _shard(values["shard"].value)
+        executing = _executing(values)
     except ValueError as error:
         return refuse(error)
     output_dir = Path(values["output_dir"].value)
@@ -110,19 +114,41 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
     # Between two runs, where no training listens to it.
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        return _run(tasks, values)
+        return _run(tasks, values, executing)
     except KeyboardInterrupt:
         print("Stopped: the same command goes on from here.", file=sys.stderr)
         return 128 + signal.SIGINT
+    except TimeoutError as error:  # Workers that do not answer, at first or after all were lost.
+        return refuse(f"{error} The same command goes on from here.")
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(tasks: Sequence[runner.Task], values: flags.FlagValues) -> int:
-    bad, began = 0, time.perf_counter()
-    made = runner.run_all(
-        tasks, data_dir=values["data_dir"].value, runtime_name=values["runtime"].value
+def _executing(values: flags.FlagValues) -> runner.Executing:
+    """What the flags name to execute runs.
+
+    Raises:
+      ValueError: If they contradict each other, or an address is none.
+    """
+    addresses, deadline = values["workers"].value, values["worker_deadline"].value
+    if addresses is None:
+        if deadline is not None:
+            raise ValueError("--worker_deadline belongs to --workers: give that too.")
+        return runner.on(values["runtime"].value)
+    use = functools.partial(
+        several_workers.use,
+        addresses,
+        deadline=several_workers.DEADLINE_SECONDS if deadline is None else deadline,
     )
+    use()  # Checks the addresses; nothing is opened before it is entered.
+    return runner.Executing(f"worker, clients on {len(addresses)} more", use)
+
+
+def _run(
+    tasks: Sequence[runner.Task], values: flags.FlagValues, executing: runner.Executing
+) -> int:
+    bad, began = 0, time.perf_counter()
+    made = runner.run_all(tasks, data_dir=values["data_dir"].value, executing=executing)
     for number, (task, result) in enumerate(made, start=1):
         passed = time.perf_counter() - began
         print(

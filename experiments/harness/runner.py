@@ -2,15 +2,16 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
 import platform
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -19,7 +20,27 @@ from experiments import train
 from experiments.harness import data, identity, store
 from experiments.harness.experiment import Call, Cell, Experiment, Training
 from experiments.harness.store import Results, Run, Status
-from tff_het.simulation import runtime
+from tff_het.simulation import runtime, several_workers
+
+# After these, nothing more can be executed until a runtime is opened anew.
+_RUNTIME_IS_GONE = (runtime.WorkerDied, several_workers.NoWorkerLeft)
+
+
+class Executing(NamedTuple):
+    """What executes runs.
+
+    Attributes:
+      name: As results name it.
+      use: Opens it, as often as it is needed.
+    """
+
+    name: str
+    use: Callable[[], contextlib.AbstractContextManager]
+
+
+def on(runtime_name: str) -> Executing:
+    """One of `runtime.RUNTIMES`."""
+    return Executing(runtime_name, functools.partial(runtime.use, runtime_name))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,21 +139,24 @@ def expected_seconds(task: Task) -> float:
 
 
 def run_all(
-    tasks: Sequence[Task], *, data_dir: str | None, runtime_name: str = "in_process"
+    tasks: Sequence[Task], *, data_dir: str | None, executing: Executing
 ) -> Iterable[tuple[Task, Run]]:
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
     What fails is kept as failed, and tried again the next time.
+
+    Raises:
+      TimeoutError: If workers do not answer, at first or after all of them were lost.
     """
     waiting = list(tasks)
     while waiting:
-        with runtime.use(runtime_name):
+        with executing.use():
             while waiting:
                 task = waiting.pop(0)
                 try:
-                    run = make(task, data_dir=data_dir, runtime_name=runtime_name)
-                except runtime.WorkerDied:
-                    # Noted by `make`; the rest needs a new worker.
+                    run = make(task, data_dir=data_dir, runtime_name=executing.name)
+                except _RUNTIME_IS_GONE:
+                    # Noted by `make`; the rest needs new workers.
                     yield task, store.read(task.folder)
                     break
                 yield task, run
@@ -142,7 +166,7 @@ def make(task: Task, *, data_dir: str | None, runtime_name: str = "in_process") 
     """Makes one run, or goes on with it, in the runtime that is installed.
 
     Raises:
-      WorkerDied: If the runtime is gone; the run is kept as failed.
+      WorkerDied, NoWorkerLeft: If the runtime is gone; the run is kept as failed.
     """
     if is_done(task, data_dir):
         return store.read(task.folder)
@@ -161,7 +185,7 @@ def make(task: Task, *, data_dir: str | None, runtime_name: str = "in_process") 
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         run = store.write(task.folder, Status.FAILED, key, error=text)
-        if isinstance(error, runtime.WorkerDied):
+        if isinstance(error, _RUNTIME_IS_GONE):
             raise
         return run
 

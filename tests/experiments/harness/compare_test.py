@@ -1,10 +1,12 @@
 """The matrix of methods, data sets and partitions."""
 
 import csv
+import json
 
 import pytest
 
 from experiments import compare
+from tff_het.simulation.worker_process import WorkerProcess
 
 COMMON = ("--set=rounds=1", "--set=local_steps=1", "--runtime=in_process")
 
@@ -27,9 +29,42 @@ def test_matrix_has_every_method_data_set_and_partition(tmp_path):
     assert means[4:] == pytest.approx([means[2] - means[0], means[3] - means[1]])
 
 
+@pytest.fixture
+def serving():
+    """Two workers."""
+    started = [WorkerProcess(1) for _ in range(2)]
+    yield started
+    for process in started:
+        process.stop()
+
+
+@pytest.mark.slow
+def test_workers_give_the_numbers_of_one(serving, tmp_path, capsys):
+    addresses = ",".join(f"localhost:{process.port}" for process in serving)
+    argv = ["compare", "--seeds=1", "--partitions=iid", "--methods=hdafl", *COMMON]
+    found = {}
+    for name, option in (("one", "--runtime=worker"), ("several", f"--workers={addresses}")):
+        assert compare.main([*argv, option, f"--output_dir={tmp_path / name}"]) == 0
+        (result,) = (tmp_path / name).rglob("result.json")
+        found[name] = json.loads(result.read_text())
+    assert found["several"]["metrics"] == found["one"]["metrics"]
+    assert found["several"]["runtime"] == "worker, clients on 2 more"
+    for process in serving:
+        process.stop()
+    capsys.readouterr()
+    argv += [f"--workers={addresses}", "--worker_deadline=0.5", f"--output_dir={tmp_path / 'none'}"]
+    assert compare.main(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: No answer from localhost:")
+    assert line.endswith("The same command goes on from here.")
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
+        ("--workers=a:1,b", "Expected a worker's address as host:port, found 'b'"),
+        ("--workers=a:1 --worker_deadline=0", "more than 0 seconds, found 0"),
+        ("--worker_deadline=5", "--worker_deadline belongs to --workers"),
         ("--datasets=nope", "--datasets takes different ones of"),
         ("--methods=hdafl,hdafl", "--methods takes different ones of"),
         ("--set=rounds", "--set takes name=value"),
@@ -37,6 +72,6 @@ def test_matrix_has_every_method_data_set_and_partition(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, capsys, option, message):
-    assert compare.main(["compare", option, f"--output_dir={tmp_path}"]) == 2
+    assert compare.main(["compare", *option.split(), f"--output_dir={tmp_path}"]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

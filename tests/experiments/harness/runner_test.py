@@ -9,7 +9,7 @@ import pytest
 from experiments.harness import data, identity, runner, store
 from experiments.harness.measures import metric
 from experiments.harness.store import Status
-from tff_het.simulation import runtime
+from tff_het.simulation import runtime, several_workers
 
 
 def test_a_run_that_two_cells_share_is_made_once(harness, make):
@@ -191,29 +191,30 @@ def test_result_is_one_file_that_says_all(harness, make):
     assert "TensorFlow Federated" in record["versions"] and "cores" in record["hardware"]
 
 
-def test_after_a_worker_died_the_rest_runs_on_a_new_one(harness, make, monkeypatch):
+@pytest.mark.parametrize("error", [runtime.WorkerDied, several_workers.NoWorkerLeft])
+def test_after_workers_died_the_rest_runs_on_new_ones(harness, make, monkeypatch, error):
     """The run that met it has failed; those behind it are made all the same."""
     used = []
 
     @contextlib.contextmanager
-    def use(name):
-        used.append(name)
+    def use():
+        used.append(len(used))
         yield
 
-    monkeypatch.setattr(runtime, "use", use)
     make_one = runner._work
 
     def dies_at_the_third(task, found):
         if harness.calls == 2 and len(used) == 1:
-            raise runtime.WorkerDied("The worker died.")
+            raise error("It is gone.")
         return make_one(task, found)
 
     monkeypatch.setattr(runner, "_work", dies_at_the_third)
     tasks = runner.plan(make(), "smoke", range(3), harness.folder)
-    runs = [run for _, run in runner.run_all(tasks, data_dir=None)]
-    assert used == ["in_process"] * 2
+    executing = runner.Executing("made up", use)
+    runs = [run for _, run in runner.run_all(tasks, data_dir=None, executing=executing)]
+    assert len(used) == 2
     failed = [run.error for run in runs if run.status is Status.FAILED]
-    assert failed == ["WorkerDied: The worker died."]
+    assert failed == [f"{error.__name__}: It is gone."]
     assert len(runs) == len(tasks) and harness.calls == len(tasks) - 1
     harness.run(make())
     assert "9 ok." in harness.page(make())
