@@ -15,8 +15,9 @@ from experiments.harness.experiment import Call, Training
 _ROOT = Path(__file__).parents[2]
 # What takes part in every run, from the flags to its summary.
 _LIBRARY = ("tff_het",)
-_TRAINING = (
+TRAINING = (
     "experiments/adversaries.py",
+    "experiments/aggregation.py",
     "experiments/at_server.py",
     "experiments/configure.py",
     "experiments/dealing.py",
@@ -46,12 +47,12 @@ def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
       fingerprints: Those of its data sets.
     """
     if isinstance(work, Training):
-        code = code_hash((*_LIBRARY, *_TRAINING))
+        code = code_hash((*_LIBRARY, *TRAINING))
     else:
         module = importlib.import_module(_module(work))
         assert module.__file__ is not None
         # It may read flags as training does.
-        code = code_hash((*_LIBRARY, *_TRAINING, module.__file__))
+        code = code_hash((*_LIBRARY, *TRAINING, module.__file__))
     return _digest([_content(work), list(fingerprints), code])
 
 

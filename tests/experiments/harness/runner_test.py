@@ -3,8 +3,10 @@
 import contextlib
 import dataclasses
 import json
+import pathlib
 
 import pytest
+from sources import Source, imported
 
 from experiments.harness import data, identity, runner, store
 from experiments.harness.measures import metric
@@ -75,6 +77,27 @@ def test_comments_and_docstrings_are_no_other_code(tmp_path):
         (folder / "code.py").write_text(text)
         hashes.append(identity.code_hash((str(folder),)))
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_all_code_of_a_training_is_in_its_key():
+    """What the program imports of `experiments`, directly or not."""
+    root = pathlib.Path(__file__).parents[3]
+    used, waiting = set(), ["experiments/train.py"]
+    while waiting:
+        path = waiting.pop()
+        if path not in used and (root / path).is_file():
+            used.add(path)
+            names = imported(Source(pathlib.PurePosixPath(path), (root / path).read_text()).tree)
+            of_ours = (name for name in names if name.startswith("experiments."))
+            waiting += (f"{name.replace('.', '/')}.py" for name in of_ours)
+    used.remove("experiments/comparison.py")  # What stands beside the runs' results.
+    keyed = {
+        str(path.relative_to(root))
+        for name in identity.TRAINING
+        for path in ([root / name] if name.endswith(".py") else (root / name).glob("*.py"))
+    }
+    assert "experiments/configure.py" in used
+    assert used <= keyed
 
 
 def test_what_failed_is_shown_and_tried_again(harness, make):
