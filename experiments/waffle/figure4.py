@@ -30,6 +30,7 @@ from tff_het.clients import Client
 
 _COUNTS = "counts.npz"
 _WHOLE = Form(digits=0)
+_SHARED = "shared_classes"  # Only where there are sub-populations.
 _COLUMNS = {
     "Clients": "clients",
     "Classes of a client, fewest": "fewest_classes",
@@ -37,7 +38,7 @@ _COLUMNS = {
     "Examples of a client, fewest": "fewest_examples",
     "Examples of a client, most": "most_examples",
     "Examples of nobody": "left_over",
-    "Classes that both sub-populations hold": "shared_classes",
+    "Classes that both sub-populations hold": _SHARED,
 }
 
 
@@ -70,8 +71,9 @@ def allocate(
         "fewest_examples": examples.min(),
         "most_examples": examples.max(),
         "left_over": dealt - examples.sum(),
-        "shared_classes": held.all(axis=0).sum() if len(held) > 1 else 0,
     }
+    if len(held) > 1:
+        found[_SHARED] = held.all(axis=0).sum()
     return {name: float(number) for name, number in found.items()}
 
 
@@ -127,6 +129,7 @@ EXPERIMENT = Experiment(
                 Position(setting, column, metric(setting, name), _WHOLE)
                 for setting in (UNIMODAL, MULTIMODAL)
                 for column, name in _COLUMNS.items()
+                if name != _SHARED or setting == MULTIMODAL
             ),
         ),
     ),
