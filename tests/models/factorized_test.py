@@ -206,6 +206,21 @@ def test_gradients_are_finite_at_certain_factors(logit):
         assert all(np.isfinite(g).all() for g in (loss, *tape.gradient(loss, flat)))
 
 
+@pytest.mark.parametrize("d", [-8.0, 0.5, 8.0])
+@pytest.mark.parametrize("c", [-8.0, 8.0])
+def test_gradients_are_finite_where_v_is_0_or_1(c, d):
+    model = make(dense)
+    values = by_path(model, drawn(model))
+    values["hidden/posterior_c"] = np.full(F, c, np.float32)
+    values["hidden/posterior_d"] = np.full(F, d, np.float32)
+    flat = [tf.constant(values[s.path], tf.float32) for s in model.specs]
+    for seed in range(20):
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            loss = model.loss(model.split(flat), batch_of(), CLIENT, [seed, 1], True).loss
+        assert all(np.isfinite(g).all() for g in (loss, *tape.gradient(loss, flat)))
+
+
 def test_v_is_drawn_as_tensorflow_probability_has_it():
     u = np.random.default_rng(0).uniform(0.01, 0.99, 50)
     c, d = 2.5, 0.7

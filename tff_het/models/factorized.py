@@ -177,8 +177,8 @@ class _Factorized(Random):
     def _kl(self, logits: tf.Tensor, log_u: tf.Tensor) -> tf.Tensor:
         """Eq. (13) of this layer, float32 [], with one draw of v."""
         c, d = tf.math.softplus(self.c), tf.math.softplus(self.d)
-        # v = (1 - u^(1/d))^(1/c). (The edges are added, since clipping has a costlier gradient.)
-        log_v = tf.math.log(_EDGE - tf.math.expm1(log_u / d)) / c
+        # v = (1 - u^(1/d))^(1/c). (Kept from 0 and 1 by adding, as clipping's gradient costs more.)
+        log_v = tf.math.log(_EDGE - (1.0 - _EDGE) * tf.math.expm1(log_u / d)) / c
         of_b = kl_bernoulli(logits, tf.cumsum(log_v) - _EDGE)
         return tf.reduce_sum(of_b + kl_kumaraswamy_beta(c, d, self._alpha))
 
