@@ -1,4 +1,4 @@
-"""Silences the start-up noise of TensorFlow and TensorFlow Federated, and nothing else.
+"""Silences TensorFlow and TensorFlow Federated where they start, and tidies up where they end.
 
 Import it before TensorFlow: the variables are read when its libraries are loaded. What you have set
 yourself stays: `TF_CPP_MIN_LOG_LEVEL=0`, `GRPC_ENABLE_FORK_SUPPORT=1` or `python -W default` bring
@@ -6,9 +6,11 @@ the messages back.
 """
 
 import atexit
+import contextlib
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 # INFO only: oneDNN is on, which CPU instructions there are. Warnings and errors are still printed.
@@ -23,6 +25,9 @@ if not sys.warnoptions:
     warnings.filterwarnings(
         "ignore", message="pkg_resources is deprecated as an API", category=UserWarning
     )
+
+
+_AUTOGRAPH = "__autograph_generated_file"
 
 
 def _drop_default_context() -> None:
@@ -44,4 +49,19 @@ def _drop_default_context() -> None:
     tff.framework.set_default_context(NoContext())
 
 
+def _remove_compiled() -> None:
+    """Removes what Python compiled of the modules that AutoGraph wrote into the temporary folder.
+
+    TensorFlow removes the modules themselves, and leaves these: dozens for each program.
+    """
+    written = [module for name, module in sys.modules.items() if name.startswith(_AUTOGRAPH)]
+    compiled = [Path(module.__cached__) for module in written if module.__cached__]
+    for path in compiled:
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in compiled}:
+        with contextlib.suppress(OSError):  # Others have files there.
+            folder.rmdir()
+
+
 atexit.register(_drop_default_context)
+atexit.register(_remove_compiled)

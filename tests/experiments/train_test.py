@@ -440,7 +440,8 @@ def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, two_runs_on, tools,
     result = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} | cat"],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(temporary)},
+        # Python compiles what it imports, as it does for users: TensorFlow writes modules.
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": ""},
         capture_output=True,
         text=True,
         timeout=180,
