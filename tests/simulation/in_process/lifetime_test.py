@@ -169,10 +169,12 @@ def test_variables_are_freed(counted):
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
 
     before = resident()
-    for number in range(15):
+    for number in range(40):
         assert make(number)() == number
         gc.collect()
-    assert resident() - before < 150  # 300 if nothing was given back.
+    # 800 if nothing was given back. Four are kept, and the allocator keeps as much or more: how
+    # much depends on what the process did before.
+    assert resident() - before < 400
 
 
 @pytest.mark.parametrize("name", ["tensorflow", "tensorflow_federated"])
