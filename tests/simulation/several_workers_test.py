@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socketserver
 import threading
 import time
 from collections.abc import Iterator
@@ -56,6 +57,46 @@ def workers() -> Iterator[Workers]:
     started = Workers(3)
     yield started
     started.stop()
+
+
+class NoWorker(socketserver.ThreadingTCPServer):
+    """Speaks HTTP/2, and has for every request that there is no such thing: 404."""
+
+    allow_reuse_address = allow_reuse_port = daemon_threads = True
+
+    def __init__(self, port: int = 0):
+        super().__init__(("localhost", port), Http2)
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+
+class Http2(socketserver.StreamRequestHandler):
+    """RFC 9113, as far as a request without an answer's body goes."""
+
+    HEADERS, SETTINGS, ACK, END_STREAM_AND_HEADERS = 1, 4, 1, 5
+    STATUS_404 = b"\x8d"  # RFC 7541, its static table.
+
+    def send(self, kind: int, flags: int, stream: bytes, payload: bytes = b"") -> None:
+        header = len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream
+        self.wfile.write(header + payload)
+
+    def handle(self):
+        with contextlib.suppress(ConnectionError):
+            self.rfile.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            self.send(self.SETTINGS, 0, bytes(4))
+            while header := self.rfile.read(9):
+                self.rfile.read(int.from_bytes(header[:3], "big"))
+                kind, flags, stream = header[3], header[4], header[5:]
+                if kind == self.SETTINGS and flags != self.ACK:
+                    self.send(self.SETTINGS, self.ACK, bytes(4))
+                elif kind == self.HEADERS:
+                    self.send(kind, self.END_STREAM_AND_HEADERS, stream, self.STATUS_404)
 
 
 @pytest.fixture
@@ -176,6 +217,21 @@ def test_lost_in_mid_round(
     assert seconds < DEADLINE + SECONDS
 
 
+def test_lost_and_something_else_answers_under_its_address(
+    workers, make_process, make_population, on_one_machine, caplog
+):
+    process, population = make_process("hdafl"), make_population(CLIENTS)
+    workers.start_again()
+    with several_workers.use(workers.addresses, deadline=DEADLINE):
+        assert_same_bits(train(process, population), on_one_machine)
+        victim = workers.processes[0]
+        os.kill(victim.pid, signal.SIGKILL)
+        assert victim.has_ended(within_seconds=SECONDS)
+        with NoWorker(victim.port):
+            assert_same_bits(train(process, population), on_one_machine)
+    assert f"localhost:{victim.port}: something that is no worker answers there" in caplog.text
+
+
 def test_all_lost_is_an_error_and_those_that_come_back_go_on(
     workers, striking, make_process, make_population, on_one_machine
 ):
@@ -245,6 +301,16 @@ def test_nobody_there_is_an_error():
     ):
         pass
     assert time.monotonic() - start < SECONDS
+
+
+def test_something_else_there_is_an_error():
+    with NoWorker() as server:
+        address = f"localhost:{server.server_address[1]}"
+        with (
+            pytest.raises(TimeoutError, match=f"No answer from {address} within 1 s"),
+            several_workers.use([address], deadline=1.0),
+        ):
+            pass
 
 
 def test_arguments_are_checked(tmp_path):

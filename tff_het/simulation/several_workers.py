@@ -36,11 +36,9 @@ DEADLINE_SECONDS = 60.0
 
 # A call that no worker knows: that it says so shows that it is there, whatever else it computes.
 _PING = "/tff_het.Worker/Ping"
-_NO_ANSWER = (
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED,
-)
+_BROKEN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+# What gRPC makes of an answer that is none of its own, such as a proxy's for a host that is gone.
+_NOT_GRPC = "Received http2 header with status"
 # What a worker says to a call that refers to what one before it, at the same address, held.
 _STARTED_ANEW = "No executor found for ID"
 
@@ -68,10 +66,10 @@ class _Worker:
     def is_serving(self) -> bool:
         """Whether it answers; does not wait for it."""
         with self._lock:
-            if not self._connected or (self._answer.done() and self._is_silent(self._answer)):
+            if not self._connected or (self._answer.done() and self._how_lost(self._answer)):
                 self._disconnect()
                 self._connect()
-            return self._answer.done()
+            return self._answer.done() and self._how_lost(self._answer) is None
 
     def call(self, computation: Any, *arguments: Any) -> Any:
         """Executes a computation there.
@@ -125,11 +123,8 @@ class _Worker:
                 self._disconnect()
 
     def _why_gone(self, error: grpc.RpcError) -> Exception | None:
-        details = error.details() or ""
-        if error.code() in _NO_ANSWER:
-            self._lose(f"the connection broke ({details})")
-        elif _STARTED_ANEW in details:
-            self._lose("it was started anew")
+        if how := self._how_lost(error):
+            self._lose(how)
         return None if self._connected else _WorkerLost(f"{self.address}: {self.why_lost}")
 
     def _watch(self, ended: threading.Event) -> None:
@@ -137,17 +132,23 @@ class _Worker:
         patience = self._deadline - self._pause
         while not ended.wait(self._pause):
             try:
-                answer = self._ping.future(b"", timeout=patience)
-                silent = self._is_silent(answer)
+                how = self._how_lost(self._ping.future(b"", timeout=patience))
             except ValueError:  # The channel is closed: lost already.
                 return
-            if silent:
-                self._lose(f"no sign of life within {self._deadline:g} s ({answer.details()})")
+            if how:
+                self._lose(how)
                 return
 
-    @staticmethod
-    def _is_silent(answer: Any) -> bool:
-        return answer.code() in _NO_ANSWER  # Waits for it.
+    def _how_lost(self, answer: Any) -> str | None:
+        """What an answer (waits for it), or a call's error, says about it; None: it is there."""
+        details = answer.details() or ""
+        if answer.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"no sign of life within {self._deadline:g} s ({details})"
+        if answer.code() in _BROKEN:
+            return f"the connection broke ({details})"
+        if details.startswith(_NOT_GRPC):
+            return f"something that is no worker answers there ({details})"
+        return "it was started anew" if _STARTED_ANEW in details else None
 
 
 class SeveralWorkersContext(tff.framework.SyncContext):
