@@ -21,7 +21,10 @@ def worker() -> Iterator[runtime.WorkerContext]:
         yield context
 
 
-@pytest.fixture(scope="module", params=list(runtime.RUNTIMES))
+_EACH_RUNTIME = ("in_process", pytest.param("worker", marks=pytest.mark.slow))
+
+
+@pytest.fixture(scope="module", params=_EACH_RUNTIME)
 def each_runtime(request) -> Iterator[str]:
     """Executes a module's computations on one runtime after the other; yields its name."""
     if request.param == "worker":  # There already, and slow to start.

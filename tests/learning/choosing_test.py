@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 from tff_het import seeding
 from tff_het.learning.choosing import NO_CLIENT, Selection, best, better_of_the_two
 from tff_het.learning.stacking import Signed, StackFactory, signed_type
-from tff_het.learning.types import type_of
+from tff_het.learning.types import computation, specs_of, type_of
 from tff_het.models import architectures
 from tff_het.models.layers import Dropout
 from tff_het.models.model import ClientContext, Variables, Weights
@@ -77,16 +77,21 @@ def round_of():
     def make(step, model):
         change_type = type_of(model.tensor_specs.global_weights)
         stack = StackFactory().create(signed_type(change_type), tff.TensorType(np.float32))
+        stack_type = stack.next.type_signature.result.result.member
+        state_type = type_of(specs_of(step.initial()))
+        next_fn = computation(step.step, state_type, change_type, stack_type)
 
         @tff.federated_computation(
-            tff.FederatedType(step.state_type.member, tff.SERVER),
+            tff.FederatedType(state_type, tff.SERVER),
             tff.FederatedType(change_type, tff.SERVER),
             tff.FederatedType(signed_type(change_type), tff.CLIENTS),
             tff.FederatedType(np.float32, tff.CLIENTS),
         )
         def run(state, weights, updates, counts):
             stacked = stack.next(stack.initialize(), updates, counts)
-            return step.next(state, weights, stacked.result)
+            return tff.templates.MeasuredProcessOutput(
+                *tff.federated_map(next_fn, (state, weights, stacked.result))
+            )
 
         def call(state, updates, counts=None, start=START):
             signed = [Signed(np.int32(client), change) for client, change in updates.items()]
@@ -118,7 +123,7 @@ KNOWN = {7: knowing(0, 1), 2: knowing(3), 11: knowing(2, 0, 1), 5: knowing(1, 2)
 @pytest.mark.usefixtures("_somewhere")
 def test_best_picks_the_known_client_under_every_order_of_arrival(linear_rounds):
     step, run = linear_rounds[best]
-    state = step.initialize()
+    state = step.initial()
     for order in itertools.permutations(KNOWN):
         found = run(state, {client: KNOWN[client] for client in order})
         assert found.measurements["client"] == 11
@@ -139,7 +144,7 @@ def test_of_equals_the_lowest_client(linear_rounds):
     # Equally good, not the same.
     tied = {9: knowing(0, 1, 2, 3), 4: knowing(3, 2, 1, 0), 6: knowing(1, 2), 8: knowing(3)}
     for order in itertools.permutations(tied):
-        found = run(step.initialize(), {client: tied[client] for client in order})
+        found = run(step.initial(), {client: tied[client] for client in order})
         assert found.measurements["accuracy"] == 1.0
         assert found.measurements["client"] == 4
 
@@ -148,12 +153,12 @@ def test_of_equals_the_lowest_client(linear_rounds):
 @pytest.mark.parametrize("make", [best, better_of_the_two])
 def test_a_round_without_any_model_changes_nothing(make, linear_rounds):
     step, run = linear_rounds[make]
-    found = run(step.initialize(), KNOWN, [0.0] * 4)
+    found = run(step.initial(), KNOWN, [0.0] * 4)
     for new, old in zip(found.result.trainable, START.trainable, strict=True):
         np.testing.assert_array_equal(new, old)
     assert found.measurements["client"] == NO_CLIENT
     # Who counts nothing is no candidate beside others either.
-    found = run(step.initialize(), KNOWN, [1.0, 1.0, 0.0, 1.0])
+    found = run(step.initial(), KNOWN, [1.0, 1.0, 0.0, 1.0])
     assert 11 not in found.measurements["clients"]
 
 
@@ -161,7 +166,7 @@ def test_a_round_without_any_model_changes_nothing(make, linear_rounds):
 def test_the_better_of_the_two_is_never_below_either(linear_rounds):
     """Against NumPy, for clients whose mean is better, worse and as good as the best of them."""
     step, run = linear_rounds[better_of_the_two]
-    state, data = step.initialize(), examples()
+    state, data = step.initial(), examples()
     rng = np.random.default_rng(3)
     noisy = [
         {c: sending(np.eye(CLASSES) + rng.normal(0, s, (CLASSES, CLASSES))) for c in (3, 1, 2)}
@@ -228,7 +233,7 @@ def test_scores_are_averaged_over_dropout(round_of):
     """Round by round against the transcription; each round draws other masks."""
     model, judging = model_of(dropping), selection(samples=3, seed=4)
     step = best(model, judging)
-    run, state = round_of(step, model), step.initialize()
+    run, state = round_of(step, model), step.initial()
     accuracies = []
     for round_num in range(3):
         found = run(state, {8: knowing(0, 1, 2, 3), 2: knowing(0, 3)})
@@ -246,7 +251,7 @@ def test_scores_are_averaged_over_dropout(round_of):
     # Without dropout the second of the models is right every time.
     assert max(accuracy for _, accuracy in accuracies) < 0.95
     other = best(model, dataclasses.replace(judging, seed=seeding.stateless_seed(5, 7)))
-    found = run(other.initialize(), {8: knowing(0, 1, 2, 3), 2: knowing(0, 3)})
+    found = run(other.initial(), {8: knowing(0, 1, 2, 3), 2: knowing(0, 3)})
     assert tuple(found.measurements["accuracies"]) != accuracies[0]
 
 
@@ -256,7 +261,7 @@ def test_equal_models_have_equal_scores_under_dropout(round_of):
     model = model_of(dropping)
     step = better_of_the_two(model, selection(samples=1))
     same = {client: knowing(0, 3, 1, 2) for client in (6, 1, 4)}
-    found = round_of(step, model)(step.initialize(), same)
+    found = round_of(step, model)(step.initial(), same)
     assert len(set(found.measurements["accuracies"])) == 1
     assert found.measurements["client"] == NO_CLIENT
 
@@ -265,7 +270,7 @@ def test_equal_models_have_equal_scores_under_dropout(round_of):
 def test_what_is_judged_by_is_the_servers_state():
     """Not a constant of each round, and kept with the checkpoints."""
     step = best(model_of(linear), selection(seed=6))
-    state = step.initialize()
+    state = step.initial()
     assert list(state.examples) == ["x", "y"]
     for name, column in examples().items():
         np.testing.assert_array_equal(state.examples[name], column)

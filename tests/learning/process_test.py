@@ -335,7 +335,7 @@ def rounds_work(model) -> ClientWork:
             state=state._replace(work=seen),
         )
 
-    return ClientWork(train, initial_work=lambda seed: tf.constant(100), uses_round=True)
+    return ClientWork(train, initial_work=lambda seed, local: tf.constant(100), uses_round=True)
 
 
 def test_client_works_see_round_client_and_their_state(model):

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het import methods, seeding
+from tff_het import kept, methods, seeding
 from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.acquisition import Acquisition
@@ -18,7 +18,7 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.models import adversary, architectures
 from tff_het.models.layers import Dropout, Layers
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("each_runtime")
 
 SEED = 1
 FEATURES, UNITS, CLASSES = 6, 5, 3
@@ -141,8 +141,7 @@ def case(request) -> Case:
     return request.param
 
 
-@pytest.fixture(scope="module")
-def process(case, worker) -> FederatedProcess:
+def build(case: Case, seed: int) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     if case.adversary:
         element |= dict.fromkeys(PROTECTED, (np.dtype(np.int32), ()))
@@ -157,7 +156,12 @@ def process(case, worker) -> FederatedProcess:
         epochs=2,
         acquisition=case.acquisition,
     )
-    return methods.build(case.method, architecture, training, seed=SEED, **case.options)
+    return methods.build(case.method, architecture, training, seed=seed, **case.options)
+
+
+@pytest.fixture(scope="module")
+def process(case, each_runtime) -> FederatedProcess:
+    return build(case, SEED)
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +313,26 @@ def test_first_states(process, start):
 
 def test_initial_values_follow_the_seed(process, start):
     assert_same_bits(process.initialize(), start)
+
+
+def test_another_seed_shares_all_but_the_initial_values(case, process, start):
+    """And gives the bits that it gives where nothing is kept."""
+
+    def rounds(process):
+        state = process.initialize()
+        output = process.next(state, make_clients(process, state))
+        clients = make_clients(process, output.state, ((4, 9), (2, 3)), round_num=1)
+        return process.next(output.state, clients)
+
+    other = build(case, SEED + 1)
+    assert other.next is process.next
+    found = rounds(other)
+    pairs = zip(tf.nest.flatten(start), tf.nest.flatten(other.initialize()), strict=True)
+    assert not all(np.array_equal(a, b) for a, b in pairs)
+    kept.forget()
+    alone = build(case, SEED + 1)
+    assert alone.next is not other.next
+    assert_same_bits(rounds(alone), found)
 
 
 def test_clients_do_not_see_each_other(process, start):

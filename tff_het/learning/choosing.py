@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het.learning import mc_dropout
-from tff_het.learning.stacking import Signed, signed_type, stacked_type
-from tff_het.learning.types import computation, type_of
+from tff_het.learning.server_step import ServerStep
+from tff_het.learning.stacking import Signed
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 
 # Examples that are looked at together: bounds the memory.
@@ -43,7 +42,7 @@ class _State(NamedTuple):
     rounds: Any
 
 
-def best(model: Model, selection: Selection) -> tff.learning.templates.FinalizerProcess:
+def best(model: Model, selection: Selection) -> ServerStep:
     """Takes the client model with the highest score; of equals, that of the lowest index.
 
     The aggregate has to be that of `stacking.StackFactory`. A round in which no client has sent
@@ -62,7 +61,7 @@ def best(model: Model, selection: Selection) -> tff.learning.templates.Finalizer
 
 def better_of_the_two(
     model: Model, selection: Selection
-) -> tff.learning.templates.FinalizerProcess:
+) -> ServerStep:
     """As `best`, unless the mean of the clients' models, each counting the same, scores as high.
 
     In the measurements the mean is the first of `clients`, as `NO_CLIENT`.
@@ -72,19 +71,14 @@ def better_of_the_two(
 
 def _choosing(
     model: Model, selection: Selection, *, mean_competes: bool
-) -> tff.learning.templates.FinalizerProcess:
+) -> ServerStep:
     _check(model, selection)
-    num_examples = len(selection.examples["y"])
-    weights_type = type_of(model.tensor_specs.global_weights)
-    update_type = stacked_type(signed_type(weights_type))
+    passes = selection.dropout_samples
 
-    @tff.tensorflow.computation
-    def initial_state():
-        columns = [(name, tf.constant(selection.examples[name])) for name in model.example_spec]
-        seed = tf.constant(selection.seed, tf.int32)
-        return _State(collections.OrderedDict(columns), seed, tf.zeros([], tf.int32))
-
-    state_type = initial_state.type_signature.result
+    def initial():
+        columns = [(name, selection.examples[name]) for name in model.example_spec]
+        seed = np.asarray(selection.seed, np.int32)
+        return _State(collections.OrderedDict(columns), seed, np.int32(0))
 
     def step(state: _State, weights: Weights, stack: Signed):
         # The same for all models of a round: they differ by their weights alone.
@@ -92,7 +86,7 @@ def _choosing(
 
         def num_correct(change: Weights) -> tf.Tensor:
             candidate = tf.nest.map_structure(tf.add, weights, change)
-            return _num_correct(model, candidate, state.examples, seed, selection.dropout_samples)
+            return _num_correct(model, candidate, state.examples, seed, passes)
 
         def judged(changes: Weights) -> tf.Tensor:  # int32 [rows]
             return tf.map_fn(num_correct, changes, fn_output_signature=tf.int32)
@@ -108,7 +102,7 @@ def _choosing(
         alone = tf.constant([-1])
         correct = judged(changes) if mean_competes else tf.concat([alone, judged(stack.change)], 0)
         taken = tf.argmax(correct)
-        accuracies = tf.cast(tf.maximum(correct, 0), tf.float32) / num_examples
+        accuracies = tf.cast(tf.maximum(correct, 0), tf.float32) / state.examples["y"].shape[0]
         measurements = collections.OrderedDict(
             client=clients[taken],
             accuracy=accuracies[taken],
@@ -118,23 +112,7 @@ def _choosing(
         weights = tf.nest.map_structure(lambda w, rows: w + rows[taken], weights, changes)
         return state._replace(rounds=state.rounds + 1), weights, measurements
 
-    step_computation = computation(step, state_type, weights_type, update_type)
-
-    @tff.federated_computation
-    def init_fn():
-        return tff.federated_eval(initial_state, tff.SERVER)
-
-    @tff.federated_computation(
-        tff.FederatedType(state_type, tff.SERVER),
-        tff.FederatedType(weights_type, tff.SERVER),
-        tff.FederatedType(update_type, tff.SERVER),
-    )
-    def next_fn(state, weights, update):
-        return tff.templates.MeasuredProcessOutput(
-            *tff.federated_map(step_computation, (state, weights, update))
-        )
-
-    return tff.learning.templates.FinalizerProcess(init_fn, next_fn)
+    return ServerStep(initial, step)
 
 
 def _num_correct(

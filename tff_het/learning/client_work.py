@@ -81,13 +81,14 @@ class ClientWork(NamedTuple):
       train: (download, examples, client, seed, state) -> `ClientResult`, in
         TensorFlow, without variables. `client` is a `ClientContext`, `seed`
         int32 [2] that differs for each client and round.
-      initial_work: seed -> the first value of `ClientState.work`.
+      initial_work: (seed, what local variables start from) -> the first value of
+        `ClientState.work`.
       uses_round: Whether `download.round` has to be sent; it is 0 otherwise.
       serves: (the server's global variables, a client's state) -> those that it predicts with.
     """
 
     train: Callable[[Download, Any, ClientContext, tf.Tensor, ClientState], ClientResult]
-    initial_work: Callable[[int], Any] = lambda seed: ()
+    initial_work: Callable[[int, Weights], Any] = lambda seed, local: ()
     uses_round: bool = False
     serves: Callable[[Weights, ClientState], Weights] = lambda weights, state: weights
 
@@ -216,7 +217,8 @@ def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = N
             state=state._replace(model=after.local_weights, work=kept),
         )
 
-    def initial_work(seed: int) -> Any:
+    def initial_work(seed: int, local: Weights) -> Any:
+        del local
         return () if acquisition is None else acquiring.initial(acquisition, seed)
 
     return ClientWork(train, initial_work, uses_round=training.learning_rate is not None)

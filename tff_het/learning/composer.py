@@ -7,23 +7,20 @@ that clients keep a state.
 
 import collections
 import functools
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het import kept
 from tff_het.learning import example_files
 from tff_het.learning import server_step as server_steps
 from tff_het.learning.client_work import ClientState, ClientWork, Download, Mean
-from tff_het.learning.process import (
-    FederatedProcess,
-    InitialLocal,
-    ProcessOutput,
-    ServerState,
-    shared_start,
-)
-from tff_het.learning.types import computation, type_of
+from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
+from tff_het.learning.server_step import ServerStep
+from tff_het.learning.types import computation, specs_of, type_of
 from tff_het.models.model import ClientContext, Model
 
 AggregationFactory: TypeAlias = (
@@ -37,12 +34,14 @@ def compose(
     *,
     seed: int,
     aggregator: AggregationFactory | None = None,
-    server_step: tff.learning.templates.FinalizerProcess | None = None,
+    server_step: ServerStep | None = None,
     distributor: tff.learning.templates.DistributionProcess | None = None,
-    initial_local: InitialLocal = shared_start,
     examples_in_files: bool = False,
 ) -> FederatedProcess:
     """Composes a process from its parts.
+
+    The computations of a round do not depend on the seed. They are kept (`tff_het.kept`): a second
+    process of equal parts shares those of the first, compiled.
 
     Args:
       model: The model.
@@ -51,12 +50,10 @@ def compose(
       aggregator: How updates are combined; the mean weighted by
         `ClientResult.weight` by default. Any factory of `tff.aggregators` or
         `tff.learning` will do.
-      server_step: (state, weights, aggregate) -> new weights, with weights as
-        `Weights`; `server_step.apply_update(model)`, which takes any optimizer of
-        `tff.learning`, by default. (TFF's own finalizers expect its `ModelWeights`.)
+      server_step: What the server does with the combination; `server_step.apply_update(model)`,
+        which takes any optimizer of `tff.learning`, by default.
       distributor: How the global variables reach the clients; a plain broadcast
         by default.
-      initial_local: What a client's local variables start from.
       examples_in_files: Whether clients' examples are given as paths of files;
         see `FederatedProcess.reading_files`.
 
@@ -72,72 +69,165 @@ def compose(
         aggregator=aggregator,
         server_step=server_step,
         distributor=distributor,
-        initial_local=initial_local,
         examples_in_files=True,
     )
-    weights_type = type_of(model.tensor_specs.global_weights)
-    anything_travels = model.num_global_parameters > 0
-    if not anything_travels and (aggregator, server_step, distributor) != (None, None, None):
+    if model.num_global_parameters == 0 and (aggregator, server_step, distributor) != (None,) * 3:
         raise ValueError(
             "All of the model's variables are local, so there is nothing to distribute, aggregate "
             "or update at the server: leave these parts out."
         )
-    if distributor is None:
-        distributor = tff.learning.templates.build_broadcast_process(weights_type)
     if server_step is None:
         server_step = server_steps.apply_update(model)
-
-    client_type = _client_type(model, client_work, examples_in_files)
-    run_client = _client_computation(model, client_work, weights_type, client_type)
-    sent_type = run_client.type_signature.result
-    aggregation = _aggregation(aggregator, sent_type) if anything_travels else None
+    first_step_state = server_step.initial
+    rounds = _rounds(
+        model,
+        client_work,
+        aggregator,
+        server_step.step,
+        specs_of(first_step_state()),
+        distributor,
+        examples_in_files,
+    )
 
     @tff.tensorflow.computation
-    def initial_variables():
-        return model.initial_variables(seed)
+    def first_values():
+        variables = model.initial_variables(seed)
+        step_state = tf.nest.map_structure(tf.convert_to_tensor, first_step_state())
+        return ServerState(tf.zeros([], tf.int32), *variables, (), (), step_state)
 
-    @tff.tensorflow.computation
-    def zero():
-        return tf.zeros([], tf.int32)
+    return FederatedProcess(
+        model=model,
+        initialize_fn=rounds.starting_from(first_values),
+        rounds=rounds,
+        client_work=client_work,
+        reading_files=reading_files,
+    )
 
-    @tff.federated_computation
-    def initialize_fn():
-        variables = tff.federated_eval(initial_variables, tff.SERVER)
-        nothing = tff.federated_value((), tff.SERVER)
-        return tff.federated_zip(
+
+class Rounds:
+    """The computations of a round; see `FederatedProcess`."""
+
+    def __init__(
+        self,
+        model: Model,
+        client_work: ClientWork,
+        aggregator: AggregationFactory | None,
+        step: Callable[..., Any],
+        step_specs: Any,
+        distributor: tff.learning.templates.DistributionProcess | None,
+        examples_in_files: bool,
+    ):
+        specs = model.tensor_specs
+        weights_type = type_of(specs.global_weights)
+        client_type = _client_type(model, client_work, examples_in_files)
+        self._at_clients = tff.FederatedType(client_type, tff.CLIENTS)
+        self._uses_round = client_work.uses_round
+        self._run_client = _client_computation(model, client_work, weights_type, client_type)
+        self._distributor = distributor or tff.learning.templates.build_broadcast_process(
+            weights_type
+        )
+        sent_type = self._run_client.type_signature.result
+        self._aggregation = self._step = None
+        if model.num_global_parameters:
+            self._aggregation = _aggregation(aggregator, sent_type)
+            combined_type = self._aggregation.next.type_signature.result.result.member
+            self._step = computation(step, type_of(step_specs), weights_type, combined_type)
+        self._state_type = tff.FederatedType(
             ServerState(
-                round=tff.federated_eval(zero, tff.SERVER),
-                weights=variables.global_weights,
-                initial_local=variables.local_weights,
-                distributor=distributor.initialize(),
-                aggregator=aggregation.initialize() if aggregation else nothing,
-                server_step=server_step.initialize(),
+                round=np.int32,
+                weights=weights_type,
+                initial_local=type_of(specs.local_weights),
+                distributor=self._distributor.state_type.member,
+                aggregator=self._aggregation.state_type.member if self._aggregation else (),
+                server_step=type_of(step_specs),
+            ),
+            tff.SERVER,
+        )
+        self._upload_type = tff.to_type(
+            collections.OrderedDict(
+                (name, sent_type[name]) for name in ("update", "weight", "metrics")
             )
         )
 
-    state_type = initialize_fn.type_signature.result
-    at_clients = tff.FederatedType(client_type, tff.CLIENTS)
+        @tff.federated_computation(self._state_type, self._at_clients)
+        def next_fn(state, clients):
+            distributed = self._distributor.next(state.distributor, state.weights)
+            sent = self._train_clients(distributed.result, state.round, clients)
+            state, metrics = self._combine(state, distributed.state, sent)
+            kept_by_clients = collections.OrderedDict(client=sent.client, state=sent.state)
+            return ProcessOutput(state, metrics, tff.federated_zip(kept_by_clients))
 
-    def train_clients(weights, round_num, clients):
+        self.next = next_fn
+
+    def starting_from(self, first_values: tff.Computation) -> tff.Computation:
+        """Returns `initialize`: a server state with these values, and the parts' own states."""
+
+        @tff.federated_computation
+        def initialize_fn():
+            values = tff.federated_eval(first_values, tff.SERVER)
+            nothing = tff.federated_value((), tff.SERVER)
+            return tff.federated_zip(
+                ServerState(
+                    round=values.round,
+                    weights=values.weights,
+                    initial_local=values.initial_local,
+                    distributor=self._distributor.initialize(),
+                    aggregator=self._aggregation.initialize() if self._aggregation else nothing,
+                    server_step=values.server_step,
+                )
+            )
+
+        return initialize_fn
+
+    @functools.cached_property
+    def client_update(self) -> tff.Computation:
+        download_type = tff.to_type(
+            collections.OrderedDict(
+                weights=self._state_type.member.weights,
+                round=tff.TensorType(np.int32),
+                distributor=self._distributor.state_type.member,
+            )
+        )
+
+        @tff.federated_computation(tff.FederatedType(download_type, tff.SERVER), self._at_clients)
+        def client_update(download, clients):
+            distributed = self._distributor.next(download.distributor, download.weights)
+            return self._train_clients(distributed.result, download.round, clients)
+
+        return client_update
+
+    @functools.cached_property
+    def server_update(self) -> tff.Computation:
+        @tff.federated_computation(
+            self._state_type, tff.FederatedType(self._upload_type, tff.CLIENTS)
+        )
+        def server_update(state, sent):
+            # For its state alone: the clients had their download before.
+            distributed = self._distributor.next(state.distributor, state.weights)
+            new_state, metrics = self._combine(state, distributed.state, sent)
+            return collections.OrderedDict(state=new_state, metrics=metrics)
+
+        return server_update
+
+    def _train_clients(self, weights, round_num, clients):
         """Runs the clients on what has reached them."""
-        sent_round = (tff.federated_broadcast(round_num),) if client_work.uses_round else ()
-        return tff.federated_map(run_client, (weights, *sent_round, clients))
+        sent_round = (tff.federated_broadcast(round_num),) if self._uses_round else ()
+        return tff.federated_map(self._run_client, (weights, *sent_round, clients))
 
-    def combine(state, distributor_state, sent):
+    def _combine(self, state, distributor_state, sent):
         """Aggregates what the clients sent and updates the server."""
         sums = tff.federated_sum(sent.metrics)
         metrics = collections.OrderedDict(train=tff.federated_map(_finalize(sums), sums))
-        if aggregation:
-            weighted = (sent.weight,) if aggregation.is_weighted else ()
-            combined = aggregation.next(state.aggregator, sent.update, *weighted)
-            stepped = server_step.next(state.server_step, state.weights, combined.result)
-            aggregator_state, step_state = combined.state, stepped.state
-            weights = stepped.result
+        aggregator_state, step_state, weights = state.aggregator, state.server_step, state.weights
+        if self._aggregation:
+            weighted = (sent.weight,) if self._aggregation.is_weighted else ()
+            combined = self._aggregation.next(state.aggregator, sent.update, *weighted)
+            aggregator_state = combined.state
+            step_state, weights, measured = tff.federated_map(
+                self._step, (state.server_step, state.weights, combined.result)
+            )
             metrics["aggregator"] = combined.measurements
-            metrics["server_step"] = stepped.measurements
-        else:
-            aggregator_state, step_state = state.aggregator, state.server_step
-            weights = state.weights
+            metrics["server_step"] = measured
         new_state = tff.federated_zip(
             ServerState(
                 round=tff.federated_map(_increment, state.round),
@@ -150,59 +240,18 @@ def compose(
         )
         return new_state, tff.federated_zip(metrics)
 
-    @tff.federated_computation(state_type, at_clients)
-    def next_fn(state, clients):
-        distributed = distributor.next(state.distributor, state.weights)
-        sent = train_clients(distributed.result, state.round, clients)
-        state, metrics = combine(state, distributed.state, sent)
-        kept = collections.OrderedDict(client=sent.client, state=sent.state)
-        return ProcessOutput(state, metrics, tff.federated_zip(kept))
 
-    download_type = tff.to_type(
-        collections.OrderedDict(
-            weights=weights_type,
-            round=tff.TensorType(np.int32),
-            distributor=distributor.state_type.member,
-        )
-    )
-
-    @tff.federated_computation(tff.FederatedType(download_type, tff.SERVER), at_clients)
-    def client_update(download, clients):
-        distributed = distributor.next(download.distributor, download.weights)
-        return train_clients(distributed.result, download.round, clients)
-
-    upload_type = tff.to_type(
-        collections.OrderedDict((name, sent_type[name]) for name in ("update", "weight", "metrics"))
-    )
-
-    @tff.federated_computation(state_type, tff.FederatedType(upload_type, tff.CLIENTS))
-    def server_update(state, sent):
-        # For its state alone: the clients had their download before.
-        distributed = distributor.next(state.distributor, state.weights)
-        new_state, metrics = combine(state, distributed.state, sent)
-        return collections.OrderedDict(state=new_state, metrics=metrics)
-
-    return FederatedProcess(
-        model=model,
-        initialize_fn=initialize_fn,
-        next_fn=next_fn,
-        client_update=client_update,
-        server_update=server_update,
-        initial_work=client_work.initial_work,
-        serves=client_work.serves,
-        initial_local=initial_local,
-        reading_files=reading_files,
-    )
+@kept.by_content(size=32)
+def _rounds(*parts: Any) -> Rounds:
+    return Rounds(*parts)
 
 
 def _client_type(model: Model, client_work: ClientWork, in_files: bool) -> tff.Type:
-    @tff.tensorflow.computation
-    def initial_work():
-        return client_work.initial_work(0)
-
+    local = model.tensor_specs.local_weights
+    zeros = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), local)
     state = ClientState(
-        model=type_of(model.tensor_specs.local_weights),
-        work=initial_work.type_signature.result,
+        model=type_of(local),
+        work=type_of(specs_of(client_work.initial_work(0, zeros))),
         rounds=tff.TensorType(np.int32),
     )
     return tff.to_type(

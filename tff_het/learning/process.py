@@ -7,14 +7,14 @@ import collections
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het import seeding
-from tff_het.learning.client_work import ClientState
+from tff_het import kept, seeding
+from tff_het.learning.client_work import ClientState, ClientWork
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 
 
@@ -46,14 +46,16 @@ class ProcessOutput(NamedTuple):
     client_states: Any
 
 
-# (client's index, seed of the run, server state) -> the first local variables.
-InitialLocal = Callable[[int, int, ServerState], Weights]
+class Rounds(Protocol):
+    """The computations of a round; `composer` makes them."""
 
+    next: tff.Computation
 
-def shared_start(client: int, seed: int, state: ServerState) -> Weights:
-    """Every client starts from the server's initial local variables."""
-    del client, seed
-    return state.initial_local
+    @property
+    def client_update(self) -> tff.Computation: ...
+
+    @property
+    def server_update(self) -> tff.Computation: ...
 
 
 class FederatedProcess(tff.templates.IterativeProcess):
@@ -77,24 +79,27 @@ class FederatedProcess(tff.templates.IterativeProcess):
         *,
         model: Model,
         initialize_fn: tff.Computation,
-        next_fn: tff.Computation,
-        client_update: tff.Computation,
-        server_update: tff.Computation,
-        initial_work: Callable[[int], Any],
-        serves: Callable[[Weights, ClientState], Weights],
-        initial_local: InitialLocal,
+        rounds: Rounds,
+        client_work: ClientWork,
         reading_files: Callable[[], "FederatedProcess"],
     ):
-        super().__init__(initialize_fn, next_fn)
+        super().__init__(initialize_fn, rounds.next)
         self.model = model
-        self.client_update = client_update
-        self.server_update = server_update
-        self._initial_work = initial_work
-        self._serves = serves
-        self._initial_local = initial_local
+        self._rounds = rounds
+        self._client_work = client_work
         self._reading_files = reading_files
         self._predict_lock = threading.Lock()
         self._predict_batches: dict[tuple[tuple[str, ...], bool], Any] = {}
+
+    @property
+    def client_update(self) -> tff.Computation:
+        """The clients' half of `next`."""
+        return self._rounds.client_update
+
+    @property
+    def server_update(self) -> tff.Computation:
+        """The server's half of `next`."""
+        return self._rounds.server_update
 
     @functools.cached_property
     def reading_files(self) -> "FederatedProcess":
@@ -117,8 +122,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """
         work_seed = seeding.integer_seed(seed, seeding.CLIENT_STATE, client)
         state = ClientState(
-            model=self._initial_local(client, seed, server_state),
-            work=self._initial_work(work_seed),
+            model=server_state.initial_local,
+            work=self._client_work.initial_work(work_seed, server_state.initial_local),
             rounds=np.int32(0),
         )
         return tf.nest.map_structure(np.asarray, state)
@@ -187,7 +192,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         num_examples = given if num_examples is None else num_examples
         variables = tf.nest.map_structure(
             tf.convert_to_tensor,
-            Variables(self._serves(weights, client_state), client_state.model),
+            Variables(self._client_work.serves(weights, client_state), client_state.model),
         )
         context = tf.nest.map_structure(
             lambda value: tf.convert_to_tensor(value, tf.int32),
@@ -208,20 +213,9 @@ class FederatedProcess(tff.templates.IterativeProcess):
 
     def _predict_batch(self, columns: tuple[str, ...], training: bool) -> Any:
         """`Model.predict`, traced once for batches of any size, whichever threads ask."""
-        scalar = tf.TensorSpec([], tf.int32)
         with self._predict_lock:
             if (columns, training) not in self._predict_batches:
-                self._predict_batches[columns, training] = tf.function(
-                    lambda variables, batch, context, seed: self.model.predict(
-                        variables, batch, context, seed, training
-                    ),
-                    input_signature=[
-                        self.model.tensor_specs,
-                        {name: self.model.example_spec[name] for name in columns},
-                        ClientContext(scalar, scalar, scalar),
-                        tf.TensorSpec([2], tf.int32),
-                    ],
-                ).get_concrete_function()
+                self._predict_batches[columns, training] = _traced(self.model, columns, training)
             return self._predict_batches[columns, training]
 
     def as_learning_process(self) -> tff.learning.templates.LearningProcess:
@@ -246,7 +240,9 @@ class FederatedProcess(tff.templates.IterativeProcess):
 
         @tff.tensorflow.computation(tff.to_type(stateless))
         def with_state(client):
-            state = ClientState(Weights([], []), self._initial_work(0), tf.zeros([], tf.int32))
+            nothing = Weights([], [])
+            work = self._client_work.initial_work(0, nothing)
+            state = ClientState(nothing, work, tf.zeros([], tf.int32))
             return collections.OrderedDict(client, state=state)
 
         @tff.federated_computation(
@@ -269,6 +265,23 @@ class FederatedProcess(tff.templates.IterativeProcess):
         return tff.learning.templates.LearningProcess(
             self.initialize, next_fn, get_model_weights, set_model_weights
         )
+
+
+@kept.by_content(size=64)
+def _traced(model: Model, columns: tuple[str, ...], training: bool) -> Any:
+    """`Model.predict` as a concrete function of (variables, batch, client, seed)."""
+    scalar = tf.TensorSpec([], tf.int32)
+    return tf.function(
+        lambda variables, batch, context, seed: model.predict(
+            variables, batch, context, seed, training
+        ),
+        input_signature=[
+            model.tensor_specs,
+            {name: model.example_spec[name] for name in columns},
+            ClientContext(scalar, scalar, scalar),
+            tf.TensorSpec([2], tf.int32),
+        ],
+    ).get_concrete_function()
 
 
 def _is_empty(value_type: tff.Type) -> bool:

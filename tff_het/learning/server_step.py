@@ -1,13 +1,28 @@
 """What the server does with the combination of the clients' updates."""
 
-import tensorflow as tf
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import tensorflow_federated as tff
 
-from tff_het.learning.types import computation, type_of
 from tff_het.models.model import Model, Weights
 
 
-def apply_update(model: Model, optimizer=None) -> tff.learning.templates.FinalizerProcess:
+class ServerStep(NamedTuple):
+    """A slot of the composer.
+
+    Attributes:
+      initial: () -> what the server keeps for it at first: a structure of tensors, arrays or
+        numbers. Its values belong to the server's state; `step` knows its form alone.
+      step: (what it keeps, global variables, aggregate) -> (what it keeps, global variables,
+        measurements), in TensorFlow.
+    """
+
+    initial: Callable[[], Any]
+    step: Callable[[Any, Weights, Any], tuple[Any, Weights, Any]]
+
+
+def apply_update(model: Model, optimizer=None) -> ServerStep:
     """Takes the mean update as the negative gradient of a server optimizer.
 
     Reddi et al. 2021, Algorithm 1 (FedOpt); SGD with learning rate 1, the
@@ -18,16 +33,10 @@ def apply_update(model: Model, optimizer=None) -> tff.learning.templates.Finaliz
       model: The model whose global variables are updated.
       optimizer: Any of `tff.learning.optimizers`.
     """
-    if optimizer is None:
-        optimizer = tff.learning.optimizers.build_sgdm(learning_rate=1.0)
-    specs = model.tensor_specs.global_weights
-    weights_type = type_of(specs)
+    optimizer = optimizer or tff.learning.optimizers.build_sgdm(learning_rate=1.0)
 
-    @tff.tensorflow.computation
-    def initial_state():
-        return tf.nest.map_structure(tf.convert_to_tensor, optimizer.initialize(specs.trainable))
-
-    state_type = initial_state.type_signature.result
+    def initial():
+        return optimizer.initialize(model.tensor_specs.global_weights.trainable)
 
     def step(state, weights, update):
         descent = [-u for u in update.trainable]
@@ -35,23 +44,6 @@ def apply_update(model: Model, optimizer=None) -> tff.learning.templates.Finaliz
         non_trainable = [
             w + u for w, u in zip(weights.non_trainable, update.non_trainable, strict=True)
         ]
-        return state, Weights(trainable, non_trainable)
+        return state, Weights(trainable, non_trainable), ()
 
-    step_computation = computation(step, state_type, weights_type, weights_type)
-
-    @tff.federated_computation
-    def init_fn():
-        return tff.federated_eval(initial_state, tff.SERVER)
-
-    @tff.federated_computation(
-        tff.FederatedType(state_type, tff.SERVER),
-        tff.FederatedType(weights_type, tff.SERVER),
-        tff.FederatedType(weights_type, tff.SERVER),
-    )
-    def next_fn(state, weights, update):
-        state, weights = tff.federated_map(step_computation, (state, weights, update))
-        return tff.templates.MeasuredProcessOutput(
-            state, weights, tff.federated_value((), tff.SERVER)
-        )
-
-    return tff.learning.templates.FinalizerProcess(init_fn, next_fn)
+    return ServerStep(initial, step)

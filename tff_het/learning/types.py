@@ -15,6 +15,13 @@ def type_of(specs: Any) -> tff.Type:
     )
 
 
+def specs_of(values: Any) -> Any:
+    """Returns the `tf.TensorSpec`s of a structure of tensors, arrays or numbers."""
+    return tf.nest.map_structure(
+        lambda value: tf.TensorSpec.from_tensor(tf.convert_to_tensor(value)), values
+    )
+
+
 def computation(fn: Callable[..., Any], *types: tff.Type) -> tff.Computation:
     """Makes a computation of a TensorFlow function, traced as `tf.function` traces it.
 

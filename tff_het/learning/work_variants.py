@@ -65,10 +65,10 @@ def keeping_globals(work: ClientWork, model: Model) -> ClientWork:
         kept = Kept(weights, tf.ones([], tf.bool), result.state.work)
         return result._replace(state=result.state._replace(work=kept))
 
-    def initial_work(seed: int) -> Kept:
+    def initial_work(seed: int, local: Weights) -> Kept:
         specs = model.tensor_specs.global_weights
         weights = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), specs)
-        return Kept(weights, tf.zeros([], tf.bool), work.initial_work(seed))
+        return Kept(weights, tf.zeros([], tf.bool), work.initial_work(seed, local))
 
     def serves(weights: Weights, state: ClientState) -> Weights:
         return state.work.weights if state.work.known else weights

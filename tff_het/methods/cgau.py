@@ -24,7 +24,7 @@ import dataclasses
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 from tff_het.models.gated import GatedLayers, is_conditioning
@@ -77,5 +77,4 @@ def build_cgau(
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
-        initial_local=shared_start,
     )

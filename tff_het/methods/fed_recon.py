@@ -10,8 +10,9 @@ Partially Local Federated Learning (2021); the algorithm of TFF's `build_fed_rec
 | U, the update                      | SGD on the global ones, with l_i fixed            |
 | support set, query set             | all of the client's examples in both              |
 
-The baseline of methods that keep what is local. What a client made in its last round stays as its
-state for evaluation alone: training does not read it. Before a client is asked it would make its
+The baseline of methods that keep what is local. A client's `work` state is what its local variables
+start from in each round. What it made of them in its last round stays as its state for evaluation
+alone: training does not read it. Before a client is asked it would make its
 part anew, with the global variables of that moment (`evaluation.new_client`).
 """
 
@@ -21,7 +22,7 @@ import tensorflow as tf
 
 from tff_het.learning.client_work import ClientResult, ClientWork, LocalTraining, sgd_steps
 from tff_het.learning.composer import AggregationFactory, compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Model, Variables
@@ -51,22 +52,19 @@ def build_fed_recon(
     model = architecture.model(local=architecture.head if local is None else local)
     return compose(
         model,
-        _work(model, training, reconstruction or training, seed),
+        _work(model, training, reconstruction or training),
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
-        initial_local=shared_start,
     )
 
 
-def _work(
-    model: Model, training: LocalTraining, reconstruction: LocalTraining, seed: int
-) -> ClientWork:
+def _work(model: Model, training: LocalTraining, reconstruction: LocalTraining) -> ClientWork:
     remade, updated = model.training_only(local=True), model.training_only(local=False)
 
     def train(download, examples, client, client_seed, state) -> ClientResult:
         first, second = tf.unstack(tf.random.experimental.stateless_split(client_seed, 2))
-        before = Variables(download.weights, model.initial_variables(seed).local_weights)
+        before = Variables(download.weights, state.work)
 
         def steps(part: Model, settings: LocalTraining, variables: Variables, part_seed):
             values, metrics = sgd_steps(
@@ -90,4 +88,4 @@ def _work(
         )
 
     uses_round = training.learning_rate is not None or reconstruction.learning_rate is not None
-    return ClientWork(train=train, uses_round=uses_round)
+    return ClientWork(train, initial_work=lambda seed, local: local, uses_round=uses_round)

@@ -16,7 +16,7 @@ weights whenever fewer take part. As §4 says, the mean is over those selected.
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 from tff_het.models.keras_model import Local
@@ -49,5 +49,4 @@ def build_hdafl(
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
-        initial_local=shared_start,
     )

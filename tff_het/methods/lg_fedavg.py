@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from tff_het.learning import aggregators
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.work_variants import weighted_by_norm
 from tff_het.models import auxiliary
@@ -82,5 +82,4 @@ def build_lg_fedavg(
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
-        initial_local=shared_start,
     )

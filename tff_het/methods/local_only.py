@@ -6,7 +6,7 @@ rest. All clients start from the same weights, as they would in federated averag
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.models.architectures import Architecture
 
 
@@ -21,4 +21,4 @@ def build_local_only(
       seed: The initial weights follow from it.
     """
     model = architecture.model(local=lambda path: True)
-    return compose(model, local_sgd(model, training), seed=seed, initial_local=shared_start)
+    return compose(model, local_sgd(model, training), seed=seed)

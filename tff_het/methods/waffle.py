@@ -27,7 +27,7 @@ from tff_het.learning.client_work import (
     local_sgd,
 )
 from tff_het.learning.composer import AggregationFactory, compose
-from tff_het.learning.process import FederatedProcess, shared_start
+from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.work_variants import equally_weighted, keeping_globals
 from tff_het.models.architectures import Architecture
@@ -89,5 +89,4 @@ def build_waffle(
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
-        initial_local=shared_start,
     )

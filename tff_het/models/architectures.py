@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from tff_het import kept
 from tff_het.models import keras_model, objectives
 from tff_het.models.layers import Dropout, Layers
 from tff_het.models.model import Model, PerExample
@@ -298,6 +299,7 @@ def _inputs(network: Network) -> tuple[str, ...]:
     return getattr(network, "inputs", ("x",))
 
 
+@kept.by_content(size=64)
 def make(
     name: str,
     element_spec: ElementSpec,

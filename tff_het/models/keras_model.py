@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tff_het import seeding
+from tff_het import kept, seeding
 from tff_het.models import calling, layers, objectives, slots
 from tff_het.models.model import (
     EXAMPLE_WEIGHT,
@@ -34,6 +34,7 @@ INITIALIZATIONS: Mapping[str, Callable[[int], tf.keras.initializers.Initializer]
 Local = Collection[str] | Callable[[str], bool]
 
 
+@kept.by_content(size=64)
 def from_keras(
     build: Callable[[], tf.keras.Model],
     example_spec: Mapping[str, tf.TensorSpec],
@@ -60,7 +61,8 @@ def from_keras(
     the first call.
 
     Args:
-      build: Builds the (uncompiled) Keras model; called once.
+      build: Builds the (uncompiled) Keras model; called once, or not at all for a model that is
+        kept from an earlier call.
       example_spec: Columns of a client's examples, shapes with a leading None.
       local: Which variables are local: names of layers, or a predicate on
         variable paths. Empty: none.

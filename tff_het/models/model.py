@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tff_het import kept
+
 # The column that the client work adds to a batch: float32 [b], 1 for an example
 # and 0 for what fills up the last short batch.
 EXAMPLE_WEIGHT = "example_weight"
@@ -155,6 +157,7 @@ class Model:
         remaining = {key: iter(values) for key, values in sources.items()}
         return [next(remaining[spec.local, spec.trainable]) for spec in self.specs]
 
+    @kept.by_content(size=64)
     def training_only(self, *, local: bool) -> "Model":
         """Returns the same model with only its local variables trainable, or its global ones."""
         specs = [

@@ -4,9 +4,11 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_het import kept
 from tff_het.models.model import Batch, ClientContext, Model, Outputs, Variables
 
 
+@kept.by_content(size=64)
 def averaging_samples(model: Model, num_samples: int) -> Model:
     """Returns the model whose predictions are means over draws (Monte-Carlo integration).
 

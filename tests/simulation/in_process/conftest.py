@@ -1,6 +1,5 @@
 """Everything is executed by TFF's worker and in this process, on 1, 2 and 4 threads."""
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import InProcessContext, _private
+from tff_het.simulation.in_process import InProcessContext
 
 THREADS = (1, 2, 4)
 
@@ -75,17 +74,10 @@ def same_types() -> Callable[[Any, Any], None]:
 @pytest.fixture(scope="session")
 def contexts() -> Iterator[dict[int, InProcessContext]]:
     """Contexts in this process by their number of threads."""
-    with pytest.MonkeyPatch.context() as patch:
-        # Most of the time of these tests would be TFF's compiler, three times for each.
-        patch.setattr(
-            _private,
-            "optimized",
-            functools.lru_cache(maxsize=None)(_private.optimized),
-        )
-        made = {count: InProcessContext(count) for count in THREADS}
-        yield made
-        for context in made.values():
-            context.close()
+    made = {count: InProcessContext(count) for count in THREADS}
+    yield made
+    for context in made.values():
+        context.close()
 
 
 @pytest.fixture

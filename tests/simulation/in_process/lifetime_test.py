@@ -94,7 +94,7 @@ def test_several_contexts_and_threads_at_once(contexts):
 @pytest.fixture
 def counted(monkeypatch):
     """A context that counts what it compiles and imports; few of each are kept."""
-    monkeypatch.setattr(context_module, "_MAX_CACHED", 4)
+    monkeypatch.setattr(context_module, "_plans", context_module.Plans(4))
     counts = {"compiled": 0, "imported": 0}
     compiler = _private.replace_intrinsics_with_bodies
     importer = graphs_module.Graph._import
@@ -150,7 +150,8 @@ def test_a_computation_in_the_place_of_another(in_process):
     """Python gives a new object the id of one that is gone."""
     gone, new = adding(1), adding(2)
     assert gone([1.0]) == [2]
-    in_process._plans[id(new)] = in_process._plans[id(gone)]
+    plans = context_module._plans._plans
+    plans[id(new)] = plans[id(gone)]
     assert new([1.0]) == [3]
 
 

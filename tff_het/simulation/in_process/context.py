@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,9 +16,6 @@ import tensorflow_federated as tff
 from tff_het.simulation.in_process import _private, interpreter, values
 from tff_het.simulation.in_process.graphs import Graph
 from tff_het.simulation.in_process.threads import ClientThreads
-
-_MAX_CACHED = 256  # Computations, and graphs: more than any program here has, less than memory.
-
 
 class _Plan(NamedTuple):
     """How a computation object is called.
@@ -36,6 +33,73 @@ class _Plan(NamedTuple):
     emit: Callable[[Any], Any]
 
 
+class Plans:
+    """Computations compiled for this process, the most recently used of them."""
+
+    def __init__(self, size: int):
+        """Keeps so many computations, and so many graphs."""
+        self._size = size
+        # By the object first: hashing a computation serialises all of it. And equal computations
+        # may differ in the Python containers of their types.
+        self._plans: dict[int, _Plan] = {}
+        self._by_content = functools.lru_cache(maxsize=size)(self._compile)
+        self._graphs: collections.OrderedDict[bytes, Graph] = collections.OrderedDict()
+        self._lock = threading.RLock()
+
+    def __call__(self, comp: Any) -> _Plan:
+        """Returns the plan of a computation, compiling it if it is new."""
+        plan = self._plans.get(id(comp))
+        if plan is not None and plan.computation() is comp:
+            return plan
+        with self._lock:
+            key, plans = id(comp), self._plans
+            parameter_type = comp.type_signature.parameter
+            ingest = None
+            if parameter_type is not None:
+                ingest = values.ingester(parameter_type, self._by_content)
+            plan = plans[key] = _Plan(
+                # Called before its place in memory is given to another.
+                weakref.ref(comp, lambda _: plans.pop(key, None)),
+                ingest,
+                self._by_content(comp),
+                values.emitter(comp.type_signature.result),
+            )
+            if len(plans) > self._size:  # Objects that live on keep no graphs alive.
+                del plans[next(iter(plans))]
+            return plan
+
+    def release(self, slots: Collection[int]) -> None:
+        """Frees the variables and tables that calls in these slots have used."""
+        with self._lock:
+            for graph in self._graphs.values():
+                graph.release(slots)
+
+    def _compile(self, comp: Any) -> interpreter.Function:
+        block = _private.replace_intrinsics_with_bodies(comp.to_building_block())
+        execute = interpreter.compile_block(tff.framework.to_call_dominant(block), self._graph)
+
+        def function(argument: Any, run: interpreter.Run) -> Any:
+            value = execute({}, run)
+            return value(argument, run) if callable(value) else value
+
+        return function
+
+    def _graph(self, block: Any) -> Graph:
+        """One `Graph` for equal TensorFlow blocks."""
+        content = block.proto.SerializeToString(deterministic=True)
+        key = hashlib.sha256(content).digest()
+        graph = self._graphs.pop(key, None) or Graph(block)
+        self._graphs[key] = graph
+        if len(self._graphs) > self._size:
+            self._graphs.popitem(last=False)
+        return graph
+
+
+# All contexts share them: a process that trains again is not compiled again. More than any program
+# here has, less than memory.
+_plans = Plans(256)
+
+
 class InProcessContext(tff.framework.SyncContext):
     """Executes computations with TensorFlow in this process, clients on a pool of threads.
 
@@ -45,11 +109,6 @@ class InProcessContext(tff.framework.SyncContext):
 
     def __init__(self, clients_in_parallel: int):
         self._threads = ClientThreads(clients_in_parallel)
-        # By the object first: hashing a computation serialises all of it. And equal computations
-        # may differ in the Python containers of their types.
-        self._plans: dict[int, _Plan] = {}
-        self._by_content = functools.lru_cache(maxsize=_MAX_CACHED)(self._compile)
-        self._graphs: collections.OrderedDict[bytes, Graph] = collections.OrderedDict()
         self._lock = threading.RLock()  # One call at a time: they share the slots.
         self._closed = False
 
@@ -67,7 +126,7 @@ class InProcessContext(tff.framework.SyncContext):
                 raise RuntimeError(
                     "This runtime was closed: the `with` block that opened it is over."
                 )
-            plan = self._plan_of(comp)
+            plan = _plans(comp)
             cohort, argument = values.Cohort(), None
             if plan.ingest is not None:
                 argument = plan.ingest(arg, cohort)
@@ -76,50 +135,11 @@ class InProcessContext(tff.framework.SyncContext):
             return plan.emit(plan.function(argument, run))
 
     def close(self) -> None:
-        """Ends the threads, and gives back what TensorFlow keeps; nothing the second time."""
+        """Ends the threads and frees the variables of their calls; nothing the second time."""
         with self._lock:
             self._closed = True
             self._threads.close()
-            self._plans.clear()
-            self._by_content.cache_clear()
-            self._graphs.clear()
-
-    def _plan_of(self, comp: Any) -> _Plan:
-        plan = self._plans.get(id(comp))
-        if plan is not None and plan.computation() is comp:
-            return plan
-        key, plans = id(comp), self._plans
-        parameter_type = comp.type_signature.parameter
-        plan = plans[key] = _Plan(
-            # Called before its place in memory is given to another.
-            weakref.ref(comp, lambda _: plans.pop(key, None)),
-            None if parameter_type is None else values.ingester(parameter_type, self._by_content),
-            self._by_content(comp),
-            values.emitter(comp.type_signature.result),
-        )
-        if len(plans) > _MAX_CACHED:  # Objects that live on keep no graphs alive.
-            del plans[next(iter(plans))]
-        return plan
-
-    def _compile(self, comp: Any) -> interpreter.Function:
-        block = _private.replace_intrinsics_with_bodies(comp.to_building_block())
-        execute = interpreter.compile_block(tff.framework.to_call_dominant(block), self._graph)
-
-        def function(argument: Any, run: interpreter.Run) -> Any:
-            value = execute({}, run)
-            return value(argument, run) if callable(value) else value
-
-        return function
-
-    def _graph(self, block: Any) -> Graph:
-        """One `Graph` for equal TensorFlow blocks, the most recently used of them."""
-        content = block.proto.SerializeToString(deterministic=True)
-        key = hashlib.sha256(content).digest()
-        graph = self._graphs.pop(key, None) or Graph(block)
-        self._graphs[key] = graph
-        if len(self._graphs) > _MAX_CACHED:
-            self._graphs.popitem(last=False)
-        return graph
+            _plans.release(self._threads.slots)
 
 
 class _Run:

@@ -6,7 +6,7 @@ calls that shared a container would overwrite each other's variables, and nothin
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
@@ -15,6 +15,8 @@ import tensorflow_federated as tff
 from tff_het.simulation.in_process import _private, rewriting
 
 _FOLDED = 8  # Steps of an aggregation in one call.
+
+_SHARED = -1  # The slot of graphs without resources.
 
 _importing = threading.Lock()
 
@@ -92,7 +94,7 @@ class Graph:
 
     def __call__(self, arguments: Sequence[Any], caller: Caller) -> list[Any]:
         """Runs the graph on flat arguments."""
-        imported = self._imported(caller.slot if self._stateful else 0, 1)
+        imported = self._imported(caller.slot if self._stateful else _SHARED, 1)
         return imported(arguments, caller.cancellation)
 
     def fold(self, accumulator: list[Any], members: list[list[Any]], caller: Caller) -> list[Any]:
@@ -106,12 +108,18 @@ class Graph:
             while start + _FOLDED <= len(members):
                 taken = members[start : start + _FOLDED]
                 flat = [*accumulator, *(tensor for member in taken for tensor in member)]
-                imported = self._imported(0, _FOLDED)
+                imported = self._imported(_SHARED, _FOLDED)
                 accumulator = imported(flat, caller.cancellation)
                 start += _FOLDED
         for member in members[start:]:
             accumulator = self([*accumulator, *member], caller)
         return accumulator
+
+    def release(self, slots: Collection[int]) -> None:
+        """Gives back what calls in these slots have used."""
+        with _importing:
+            for slot, steps in [key for key in self._imports if key[0] in slots]:
+                self._imports.pop((slot, steps)).release()
 
     def _imported(self, slot: int, steps: int) -> _Imported:
         found = self._imports.get((slot, steps))

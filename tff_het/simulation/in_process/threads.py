@@ -12,24 +12,30 @@ import tensorflow as tf
 from tff_het.simulation.in_process import _private
 
 
+_slots = itertools.count()
+
+
 def _is_echo(error: BaseException) -> bool:
     return isinstance(error, tf.errors.CancelledError)
 
 
 class ClientThreads:
-    """A fixed number of threads, each with a slot of its own from 1.
+    """A fixed number of threads, each with a slot of its own.
 
-    A slot stands for a thread's own copy of everything that two calls must not share; 0 is that
-    of the thread that calls computations.
+    A slot stands for a thread's own copy of everything that two calls must not share; the threads
+    that call computations have one together.
+
+    Attributes:
+      slots: All of them.
     """
 
     def __init__(self, count: int):
         self._count = count
         self._here = threading.local()
-        slots = itertools.count(1)
+        self._calling, *own = self.slots = [next(_slots) for _ in range(count + 1)]
 
         def start() -> None:
-            self._here.slot = next(slots)
+            self._here.slot = own.pop()
 
         self._pool = concurrent.futures.ThreadPoolExecutor(
             count, thread_name_prefix="client", initializer=start
@@ -38,7 +44,7 @@ class ClientThreads:
     @property
     def slot(self) -> int:
         """The slot of the current thread."""
-        return getattr(self._here, "slot", 0)
+        return getattr(self._here, "slot", self._calling)
 
     @property
     def cancellation(self) -> _private.CancellationManager | None:
