@@ -27,7 +27,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-_P, _T = ParamSpec("_P"), TypeVar("_T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 # Of objects of other packages nobody knows what their attributes leave out.
 _PLAIN_OBJECTS = ("tff_het.", "tensorflow_federated.")
@@ -125,7 +126,7 @@ def _content(value: Any) -> Hashable:
         return kind, value
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
         data = np.ascontiguousarray(value)
-        return kind, value.dtype.str, value.shape, hashlib.sha256(data).digest()
+        return kind, value.dtype.str, value.shape, hashlib.sha256(data.tobytes()).digest()
     return kind, *map(_content, _parts(value))
 
 

@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 from tff_het import kept
 from tff_het.clients import Population
 from tff_het.learning.process import FederatedProcess
+from tff_het.learning.types import call_dominant
 
 
 class UnknownSizeError(ValueError):
@@ -208,10 +209,6 @@ def transfers(computation: tff.Computation) -> tuple[Transfer, ...]:
         not fixed, or if `federated_select` is used: whether clients receive
         their slices or everything is up to the runtime.
     """
-    # What TFF's compiler does before it rewrites graphs, of which types are independent: intrinsics
-    # are written out, calls inlined, and dead code is gone.
-    block, _ = tff.tensorflow.replace_intrinsics_with_bodies(computation.to_building_block())
-    tree = tff.framework.to_call_dominant(block)
     found: list[Transfer] = []
 
     def visit(block):
@@ -221,7 +218,8 @@ def transfers(computation: tff.Computation) -> tuple[Transfer, ...]:
             found.extend(_transfers_of(block.function.uri, block.function.type_signature))
         return block, False
 
-    tff.framework.transform_postorder(tree, visit)
+    # What TFF's compiler does after this rewrites graphs, not types.
+    tff.framework.transform_postorder(call_dominant(computation), visit)
     return tuple(found)
 
 

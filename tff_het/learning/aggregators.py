@@ -13,10 +13,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
-from tff_het import seeding
+from tff_het import kept, seeding
 from tff_het.learning.composer import AggregationFactory
 
 
+@kept.by_content(size=1)
 def robust() -> tff.aggregators.WeightedAggregationFactory:
     """Returns `tff.learning.robust_aggregator`: adaptive zeroing, adaptive clipping, weighted mean.
 
@@ -54,6 +55,7 @@ def compressed(
     return tff.aggregators.MeanFactory(encoded, no_nan_division=True)
 
 
+@kept.by_content(size=16)
 def private(
     noise_multiplier: float,
     clip_norm: float,

@@ -59,9 +59,7 @@ def best(model: Model, selection: Selection) -> ServerStep:
     return _choosing(model, selection, mean_competes=False)
 
 
-def better_of_the_two(
-    model: Model, selection: Selection
-) -> ServerStep:
+def better_of_the_two(model: Model, selection: Selection) -> ServerStep:
     """As `best`, unless the mean of the clients' models, each counting the same, scores as high.
 
     In the measurements the mean is the first of `clients`, as `NO_CLIENT`.
@@ -69,9 +67,7 @@ def better_of_the_two(
     return _choosing(model, selection, mean_competes=True)
 
 
-def _choosing(
-    model: Model, selection: Selection, *, mean_competes: bool
-) -> ServerStep:
+def _choosing(model: Model, selection: Selection, *, mean_competes: bool) -> ServerStep:
     _check(model, selection)
     passes = selection.dropout_samples
 

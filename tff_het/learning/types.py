@@ -7,6 +7,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het import kept
+
 
 def type_of(specs: Any) -> tff.Type:
     """Returns the `tff.Type` of a structure of `tf.TensorSpec`s."""
@@ -50,3 +52,14 @@ def computation(fn: Callable[..., Any], *types: tff.Type) -> tff.Computation:
     # TFF refuses a variable number of arguments: show it those of `fn`.
     embedded.__signature__ = signature  # type: ignore[attr-defined]
     return tff.tensorflow.computation(embedded, types if len(types) != 1 else types[0])
+
+
+@kept.by_content(size=4)
+def call_dominant(computation: tff.Computation) -> Any:
+    """Returns a computation as a building block without dead code.
+
+    Intrinsics are written out and calls inlined. These are the first steps of TFF's own compiler;
+    the runtime in this process and the communication ledger start from here.
+    """
+    block, _ = tff.tensorflow.replace_intrinsics_with_bodies(computation.to_building_block())
+    return tff.framework.to_call_dominant(block)

@@ -96,18 +96,18 @@ def counted(monkeypatch):
     """A context that counts what it compiles and imports; few of each are kept."""
     monkeypatch.setattr(context_module, "_plans", context_module.Plans(4))
     counts = {"compiled": 0, "imported": 0}
-    compiler = _private.replace_intrinsics_with_bodies
+    compiler = context_module.call_dominant
     importer = graphs_module.Graph._import
 
-    def compile_(block):
+    def compile_(computation):
         counts["compiled"] += 1
-        return compiler(block)
+        return compiler(computation)
 
     def import_(self, steps):
         counts["imported"] += 1
         return importer(self, steps)
 
-    monkeypatch.setattr(_private, "replace_intrinsics_with_bodies", compile_)
+    monkeypatch.setattr(context_module, "call_dominant", compile_)
     monkeypatch.setattr(graphs_module.Graph, "_import", import_)
     with in_process(clients_in_parallel=1):
         yield counts

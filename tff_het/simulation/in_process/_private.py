@@ -26,7 +26,6 @@ from tensorflow.python.eager.cancellation import CancellationManager
 from tensorflow.python.framework import op_def_registry
 from tensorflow_federated.python.core.environments.tensorflow_backend import (
     compiled_computation_transformations,
-    tensorflow_tree_transformations,
 )
 from tensorflow_federated.python.core.impl.compiler.array import (
     is_compatible_dtype,
@@ -54,15 +53,9 @@ __all__ = [
     "make_data_set_from_elements",
     "optimized",
     "register",
-    "replace_intrinsics_with_bodies",
     "tensorflow_to_type",
     "type_to_tf_structure",
 ]
-
-
-def replace_intrinsics_with_bodies(block: Any) -> Any:
-    """Writes out the intrinsics that are made of others, such as sums and means."""
-    return tensorflow_tree_transformations.replace_intrinsics_with_bodies(block)[0]
 
 
 def optimized(block: Any) -> Any:

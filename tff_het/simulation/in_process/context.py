@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het.learning.types import call_dominant
 from tff_het.simulation.in_process import _private, interpreter, values
 from tff_het.simulation.in_process.graphs import Graph
 from tff_het.simulation.in_process.threads import ClientThreads
+
 
 class _Plan(NamedTuple):
     """How a computation object is called.
@@ -75,8 +77,7 @@ class Plans:
                 graph.release(slots)
 
     def _compile(self, comp: Any) -> interpreter.Function:
-        block = _private.replace_intrinsics_with_bodies(comp.to_building_block())
-        execute = interpreter.compile_block(tff.framework.to_call_dominant(block), self._graph)
+        execute = interpreter.compile_block(call_dominant(comp), self._graph)
 
         def function(argument: Any, run: interpreter.Run) -> Any:
             value = execute({}, run)

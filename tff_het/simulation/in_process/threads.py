@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tff_het.simulation.in_process import _private
 
-
 _slots = itertools.count()
 
 
