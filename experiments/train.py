@@ -110,7 +110,16 @@ def train_method(
     *,
     show: bool = True,
 ) -> None:
-    """Trains one method, or goes on with it after `done` rounds, and writes its summary."""
+    """Trains one method, or goes on with it after `done` rounds, and writes its summary.
+
+    Args:
+      name: The method.
+      process: Its process.
+      made: What is trained on.
+      folder: The method's folder.
+      done: How many rounds its run has.
+      show: Whether there is a progress bar, and a picture of the factors where there are some.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     records.write_atomically(folder / "flags.txt", configure.flagfile(name))
     total = made.settings.rounds
@@ -140,7 +149,7 @@ def train_method(
             if made.training.acquisition is not None:
                 acquired = summary.acquired(made, course, result)
                 records.write_atomically(folder / "acquired.csv", acquired)
-            if used:
+            if used and show:
                 figures.save(factors.figure(used), folder / "figures" / "factors.png")
             # The last file: who starts from this run needs the summary as well.
             starts.write(folder, starts.after(process, result.state))

@@ -3,7 +3,6 @@
 import pathlib
 import re
 
-import pytest
 from import_table import (
     EMBEDDINGS_MAY_IMPORT,
     MAY_IMPORT,
@@ -22,23 +21,34 @@ def imports(path: pathlib.Path) -> set[str]:
     return imported(Source(pathlib.PurePosixPath(path), path.read_text()).tree)
 
 
-LIBRARY = sorted((ROOT / "tff_het").rglob("*.py"))
+def files(folder: str) -> list[pathlib.Path]:
+    found = sorted((ROOT / folder).rglob("*.py"))
+    assert len(found) > 5
+    return found
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=lambda p: str(p.relative_to(ROOT)))
-def test_rooms_import_what_they_may(path):
-    inside = path.relative_to(ROOT / "tff_het")
-    room = inside.parts[0] if len(inside.parts) > 1 else None
-    names = imports(path)
-    rooms = {name.split(".")[1] for name in names if name.startswith("tff_het.")} - SHARED
-    allowed = MAY_IMPORT[room] | {room} if room else set()
-    assert rooms <= allowed, f"{inside} imports {rooms - allowed}"
-    others = {name.split(".")[0] for name in names}
-    assert not others & {"embeddings", "experiments", "tests"}
-    assert not others & OF_EMBEDDINGS
-    assert not any(name.startswith("absl.flags") for name in names)
-    if room not in TFF_ROOMS and str(inside) not in TFF_FILES:
-        assert TFF not in others
+def rooms_in(names: set[str]) -> set[str]:
+    """The rooms of the library among imported names."""
+    return {name.split(".")[1] for name in names if name.startswith("tff_het.")} - SHARED
+
+
+def packages_in(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+def test_rooms_import_what_they_may():
+    for path in files("tff_het"):
+        inside = path.relative_to(ROOT / "tff_het")
+        room = inside.parts[0] if len(inside.parts) > 1 else None
+        names = imports(path)
+        allowed = MAY_IMPORT[room] | {room} if room else set()
+        assert rooms_in(names) <= allowed, f"{inside} imports {rooms_in(names) - allowed}"
+        others = packages_in(names)
+        assert not others & {"embeddings", "experiments", "tests"}, inside
+        assert not others & OF_EMBEDDINGS, inside
+        assert not any(name.startswith("absl.flags") for name in names), inside
+        if room not in TFF_ROOMS and str(inside) not in TFF_FILES:
+            assert TFF not in others, inside
 
 
 def test_every_room_is_in_the_table():
@@ -56,21 +66,13 @@ def test_architecture_has_the_same_table():
     )
 
 
-EMBEDDINGS = sorted((ROOT / "embeddings").rglob("*.py"))
+def test_embeddings_import_data_sets_alone():
+    for path in files("embeddings"):
+        names = imports(path)
+        assert rooms_in(names) <= EMBEDDINGS_MAY_IMPORT, path
+        assert not packages_in(names) & {"experiments", TFF}, path
 
 
-@pytest.mark.parametrize("path", EMBEDDINGS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_embeddings_import_data_sets_alone(path):
-    names = imports(path)
-    rooms = {name.split(".")[1] for name in names if name.startswith("tff_het.")} - SHARED
-    assert rooms <= EMBEDDINGS_MAY_IMPORT, f"{path.name} imports {rooms}"
-    assert not {name.split(".")[0] for name in names} & {"experiments", TFF}
-
-
-EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
-
-
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_what_embeddings_need_is_imported_there_alone(path):
-    others = {name.split(".")[0] for name in imports(path)}
-    assert not others & {"embeddings", *OF_EMBEDDINGS}
+def test_what_embeddings_need_is_imported_there_alone():
+    for path in files("experiments"):
+        assert not packages_in(imports(path)) & {"embeddings", *OF_EMBEDDINGS}, path

@@ -9,7 +9,7 @@ if __name__ == "__main__":
     folder = os.environ["TEST_TMPDIR"]
     # The home folder cannot be written to; Matplotlib would share a folder among forked processes.
     os.environ.setdefault("MPLCONFIGDIR", folder)
-    options = ["-p", "no:cacheprovider", f"--basetemp={folder}/pytest"]
+    options = ["-p", "no:cacheprovider", f"--basetemp={folder}/pytest", "-m", ""]
     if "XML_OUTPUT_FILE" in os.environ:
         options.append(f"--junitxml={os.environ['XML_OUTPUT_FILE']}")
     if "TESTBRIDGE_TEST_ONLY" in os.environ:  # Bazel's --test_filter.

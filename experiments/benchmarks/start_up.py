@@ -1,7 +1,7 @@
 """How long a run takes from its settings to its first round, for each method.
 
   python -m experiments.benchmarks.start_up
-  python -m experiments.benchmarks.start_up --methods=hdafl,waffle --json=start_up.json
+  python -m experiments.benchmarks.start_up --methods=hdafl,waffle --runtime=worker --json=FILE
 
 Each method trains one round on its paper's network and a few random examples, in one program. The
 first run builds and compiles its process. The second has another seed and shares what the first
@@ -21,11 +21,11 @@ from absl import flags
 
 from experiments import train
 from experiments.flags import command_line
+from experiments.flags import run as run_flags
 from tff_het import methods
 from tff_het.simulation import records, runtime
 
 _METHODS = flags.DEFINE_list("methods", list(methods.names()), "Which methods.")
-_RUNTIME = flags.DEFINE_enum("runtime", "in_process", list(runtime.RUNTIMES), "What executes.")
 _JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
 _CLIENTS = 5
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> None:
     """Measures, prints a table, and writes the figures."""
     del argv
     figures = {}
-    with tempfile.TemporaryDirectory() as folder, runtime.use(_RUNTIME.value) as context:
+    with tempfile.TemporaryDirectory() as folder, runtime.use(run_flags.RUNTIME.value) as context:
         # What a program pays once, whatever it trains, is no method's.
         _seconds("fed_avg", 0, Path(folder) / "warm", context, {"model": "mlp_two_layers_128"})
         for method in _METHODS.value:

@@ -11,7 +11,7 @@ from absl.testing import flagsaver
 from experiments import configure, train
 from experiments.defaults import DEFAULTS
 from experiments.flags import command_line, data, method, run
-from tff_het import datasets, partitions
+from tff_het import datasets, methods, partitions
 from tff_het.models import architectures
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
@@ -311,11 +311,15 @@ def test_flags_txt_gives_the_same_flags(parsed, tmp_path, argv):
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
-def test_preset_is_a_flagfile(parsed, path):
+def test_presets_say_what_they_set(parsed, path):
+    """Each line is a flag of the program, and is not overwritten by a later one."""
     values = parsed(f"--flagfile={path}")
-    given = [line for line in path.read_text().splitlines() if line.startswith("--")]
-    assert given
-    assert values["dataset"] in DEFAULTS
+    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
+    given = dict(line.removeprefix("--").partition("=")[::2] for line in lines)  # '': a switch.
+    assert {"dataset", "method", "rounds"} <= set(given) and len(given) == len(lines)
+    assert set(values["method"]) <= set(methods.names())
+    for name, text in given.items():
+        assert values[name] == flags.FLAGS[name].parser.parse(text or "true"), name
 
 
 @pytest.mark.parametrize("rounds_before", [0, 7])

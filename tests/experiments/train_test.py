@@ -91,14 +91,6 @@ def test_another_seed_gives_other_results(programs, folder, tmp_path, tools):
     assert examples[0] != examples[1]  # Other cohorts.
 
 
-@pytest.mark.slow
-def test_longer_run_ends_as_if_it_had_been_so_from_the_start(programs, folder, tmp_path, tools):
-    arguments = (*RUN, "--method=hdafl", f"--output_dir={tmp_path}")
-    programs.run(*arguments, "--rounds=3")  # Ends with an evaluation that is otherwise not due.
-    programs.run(*arguments)
-    assert tools.results(tmp_path, ["hdafl"]) == tools.results(folder, ["hdafl"])
-
-
 # --- What it leaves ---------------------------------------------------------------------------
 
 

@@ -241,9 +241,8 @@ def test_without_a_folder(train, reference, tmp_path, monkeypatch):
 
 def test_on_round_sees_every_row(train):
     seen = []
-    result = train(rounds=3, on_round=lambda row, seconds: seen.append((dict(row), seconds)))
-    assert [row for row, _ in seen] == result.rows
-    assert all(0 < seconds < 60 for _, seconds in seen)
+    result = train(rounds=3, on_round=lambda row, seconds: seen.append(dict(row)))
+    assert seen == result.rows and len(seen) == 3
 
 
 @pytest.mark.parametrize(

@@ -91,12 +91,12 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self._predict_lock = threading.Lock()
         self._predict_batches: dict[tuple[tuple[str, ...], bool], Any] = {}
 
-    @property
+    @functools.cached_property
     def client_update(self) -> tff.Computation:
         """The clients' half of `next`."""
         return self._rounds.client_update
 
-    @property
+    @functools.cached_property
     def server_update(self) -> tff.Computation:
         """The server's half of `next`."""
         return self._rounds.server_update

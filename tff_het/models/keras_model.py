@@ -82,10 +82,13 @@ def from_keras(
     """
     keras_model = build_with_slots(build)
     layers_of_model = number_random_layers([keras_model])
+    # AutoGraph's rewriting takes longer than tracing; only users' layers may need it.
+    as_written = all(map(_needs_no_autograph, layers_of_model))
+    called = tf.autograph.experimental.do_not_convert(keras_model) if as_written else keras_model
 
     def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
         restore_classes(layers_of_model)
-        result = keras_model(_inputs(keras_model, batch), training=training)
+        result = called(_inputs(keras_model, batch), training=training)
         outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
         return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
 
@@ -309,6 +312,12 @@ def number_random_layers(
                 "`tff_het.models.layers.Dropout`, or derive from `layers.Random`."
             )
     return every_layer
+
+
+def _needs_no_autograph(layer: tf.keras.layers.Layer) -> bool:
+    """Whether a layer surely has no Python conditions or loops on tensors."""
+    known = type(layer).__module__.startswith(("keras.", "tff_het."))
+    return known and not isinstance(layer, tf.keras.layers.Lambda)
 
 
 def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:

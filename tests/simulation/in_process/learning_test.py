@@ -141,19 +141,6 @@ def test_federated_averaging(everywhere):
     everywhere(lambda: rounds(process))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["dp_aggregator", "gaussian_fixed"])
-def test_types_where_noise_is_random(worker, in_process, same_types, name):
-    if name == "dp_aggregator":
-        aggregator = tff.learning.dp_aggregator(0.5, 100)
-    else:
-        aggregator = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(1.0, 4, 0.5)
-    process = algorithms.build_unweighted_fed_avg(model_fn, sgd(0.1), model_aggregator=aggregator)
-    found = rounds(process)
-    with tff.framework.get_context_stack().install(worker):
-        same_types(found, rounds(process))
-
-
 def test_lists_are_datasets(everywhere):
     """Each client's data as a list of batches."""
     process = PROCESSES["evaluation"]()
