@@ -146,6 +146,19 @@ def test_what_is_not_used_is_given_back(counted):
     assert counted["compiled"] == 13
 
 
+def test_what_takes_no_argument_is_not_kept(counted):
+    """As `initialize`, of which each seed has one."""
+
+    def make(number):
+        return tff.tensorflow.computation(lambda: tf.constant(number))
+
+    before = functions()
+    for number in range(3):
+        assert make(number)() == number
+    assert counted["compiled"] == 3
+    assert functions() == before
+
+
 def test_a_computation_in_the_place_of_another(in_process):
     """Python gives a new object the id of one that is gone."""
     gone, new = adding(1), adding(2)
@@ -155,15 +168,16 @@ def test_a_computation_in_the_place_of_another(in_process):
     assert new([1.0]) == [3]
 
 
+@pytest.mark.slow
 def test_variables_are_freed(counted):
     """Those of graphs that are forgotten: TensorFlow itself keeps what has a name."""
 
     def make(number):
-        def run():
+        def run(x):
             variable = tf.Variable(lambda: tf.fill([5_000_000], float(number)))  # 20 MB.
-            return variable.read_value()[0]
+            return variable.read_value()[0] + x
 
-        return tff.tensorflow.computation(run)
+        return tff.tensorflow.computation(run, np.float32)
 
     def resident() -> float:
         with open("/proc/self/statm") as file:
@@ -171,7 +185,7 @@ def test_variables_are_freed(counted):
 
     before = resident()
     for number in range(40):
-        assert make(number)() == number
+        assert make(number)(1.0) == number + 1
         gc.collect()
     # 800 if nothing was given back. Four are kept, and the allocator keeps as much or more: how
     # much depends on what the process did before.

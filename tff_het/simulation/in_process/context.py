@@ -44,7 +44,9 @@ class Plans:
         # By the object first: hashing a computation serialises all of it. And equal computations
         # may differ in the Python containers of their types.
         self._plans: dict[int, _Plan] = {}
-        self._by_content = functools.lru_cache(maxsize=size)(self._compile)
+        self._by_content = functools.lru_cache(maxsize=size)(
+            lambda comp: self._compile(comp, self._graph)
+        )
         self._graphs: collections.OrderedDict[bytes, Graph] = collections.OrderedDict()
         self._lock = threading.RLock()
 
@@ -53,18 +55,18 @@ class Plans:
         plan = self._plans.get(id(comp))
         if plan is not None and plan.computation() is comp:
             return plan
+        emit = values.emitter(comp.type_signature.result)
+        if comp.type_signature.parameter is None:
+            # As `initialize`, which each seed has one of: called once, so it is not kept.
+            return _Plan(weakref.ref(comp), None, self._compile(comp, Graph), emit)
         with self._lock:
             key, plans = id(comp), self._plans
-            parameter_type = comp.type_signature.parameter
-            ingest = None
-            if parameter_type is not None:
-                ingest = values.ingester(parameter_type, self._by_content)
             plan = plans[key] = _Plan(
                 # Called before its place in memory is given to another.
                 weakref.ref(comp, lambda _: plans.pop(key, None)),
-                ingest,
+                values.ingester(comp.type_signature.parameter, self._by_content),
                 self._by_content(comp),
-                values.emitter(comp.type_signature.result),
+                emit,
             )
             if len(plans) > self._size:  # Objects that live on keep no graphs alive.
                 del plans[next(iter(plans))]
@@ -76,8 +78,8 @@ class Plans:
             for graph in self._graphs.values():
                 graph.release(slots)
 
-    def _compile(self, comp: Any) -> interpreter.Function:
-        execute = interpreter.compile_block(call_dominant(comp), self._graph)
+    def _compile(self, comp: Any, graph: Callable[[Any], Graph]) -> interpreter.Function:
+        execute = interpreter.compile_block(call_dominant(comp), graph)
 
         def function(argument: Any, run: interpreter.Run) -> Any:
             value = execute({}, run)
