@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import functools
-import sys
 import types
 from typing import Any, NamedTuple
 
@@ -101,8 +100,9 @@ def test_equal_contents_and_no_others_have_equal_keys():
     assert len(set(keys)) == len(keys)
 
 
-def typed_into_a_notebook(text: str):
-    module = types.ModuleType("__main__")
+def written(text: str, name: str = "__main__"):
+    """What a notebook or a user's module called `name` has as `f`."""
+    module = types.ModuleType(name)
     exec(text, module.__dict__)
     return module.f
 
@@ -114,9 +114,8 @@ def typed_into_a_notebook(text: str):
         np.array([object()]),
         tf.constant(1.0),
         tf.keras.layers.Dense(1),
-        typed_into_a_notebook("width = 3\ndef f(): return width"),
-        typed_into_a_notebook("class f: width = 3"),
-        typed_into_a_notebook("class F: width = 3\nf = F()"),
+        types.ModuleType("somebodys"),
+        written("class F: width = 3\nf = F()"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -124,6 +123,29 @@ def test_what_has_no_key(value):
     for hidden in (value, [value], adding(value), Option({"a": value})):
         with pytest.raises(kept.UnkeyableError):
             kept.content(hidden)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "width = {}\ndef f(): return width",
+        "width = {}\ndef f(): return lambda: width",
+        "width = {}\ndef g(): return width\ndef f(): return g()",
+        "width = {}\nclass F:\n  def call(self): return width\nf = F",
+        "width = {}\nclass F:\n  def call(self): return width\ndef f(): return F()",
+    ],
+)
+@pytest.mark.parametrize("name", ["__main__", "plugin"])
+def test_globals_that_change_are_seen(text, name):
+    f = written(text.format(3), name)
+    before = kept.content(f)
+    assert kept.content(f) == before
+    function = f if isinstance(f, types.FunctionType) else f.call
+    function.__globals__["width"] = 4
+    assert kept.content(f) != before
+    function.__globals__["width"] = object()
+    with pytest.raises(kept.UnkeyableError):
+        kept.content(f)
 
 
 def test_what_holds_itself_has_no_key():
@@ -194,11 +216,12 @@ def test_processes_share_what_does_not_depend_on_the_seed():
     assert len({id(p.next) for p in (first, *others)}) == 4
 
 
-def test_a_user_s_functions_in_a_notebook_are_built_anew(monkeypatch):
-    """They may read variables that have changed."""
-    text = "def f(x, num_classes, layers): return x, layers.output(num_classes)(x)"
-    net = typed_into_a_notebook(text)
+def test_what_a_users_network_reads_may_change():
+    text = "width = 4\ndef f(x, num_classes, layers):\n"
+    text += "  x = layers.dense(width, 'dense_1')(x)\n  return x, layers.output(num_classes)(x)"
+    net = written(text)
     first, second = process_of(net=net), process_of(net=net)
-    assert first.next is not second.next
-    monkeypatch.setattr(sys.modules[__name__], "network", net)
-    assert process_of(net=net).model is not process_of().model
+    assert first.next is second.next
+    net.__globals__["width"] = 5
+    third = process_of(net=net)
+    assert third.model.num_parameters > first.model.num_parameters

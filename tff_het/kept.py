@@ -8,15 +8,16 @@ equal arguments, however often they are made anew, and keeps the most recently u
     def build(architecture, training): ...
 
 Arguments are equal if they have the same types and values. A function is its code together with
-what it encloses; an object is its class together with its attributes. Functions and classes are
-taken to depend on nothing else, so those typed into a notebook or script (module `__main__`), which
-may read variables that change, have no key: what is built from them is built each time.
+what it encloses and what the globals that it names hold; an object is its class together with its
+attributes. What cannot be seen through has no key (a Keras layer, a tensor, an object of a class of
+another package), and what is built from it is built each time.
 """
 
 import collections
 import dataclasses
 import functools
 import hashlib
+import sys
 import threading
 import types
 import weakref
@@ -30,6 +31,9 @@ import tensorflow_federated as tff
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+# Their functions, classes and modules stay what they are while a program runs.
+_CONSTANT = {"tff_het", "tensorflow_federated", "tensorflow", "keras", "numpy"}
+_CONSTANT |= sys.stdlib_module_names - {"__main__"}
 # Of objects of other packages nobody knows what their attributes leave out.
 _PLAIN_OBJECTS = ("tff_het.", "tensorflow_federated.")
 
@@ -115,13 +119,14 @@ def _content(value: Any) -> Hashable:
         return kind, value
     if kind is float:
         return kind, value.hex()  # Tells -0.0 from 0.0, and nan is nan.
-    is_plain_class = isinstance(value, type) and value.__module__ != "__main__"
     if (
-        is_plain_class
-        or _results.get(id(value)) is value
+        _results.get(id(value)) is value
         or isinstance(value, tff.Computation | types.BuiltinFunctionType)
+        or (isinstance(value, type | types.ModuleType) and _is_constant(value))
     ):
         return _Itself(value)
+    if isinstance(value, _Itself):
+        return value
     if isinstance(value, np.dtype | tf.DType | tf.TensorShape | tf.TensorSpec | types.CodeType):
         return kind, value
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
@@ -132,8 +137,7 @@ def _content(value: Any) -> Hashable:
 
 def _parts(value: Any) -> Iterator[Any]:
     """Yields what tells a value from others of its type."""
-    is_function = isinstance(value, types.FunctionType)
-    own_module = value.__module__ if is_function else type(value).__module__
+    kind = type(value)
     if isinstance(value, list | tuple):
         yield from value
     elif isinstance(value, Mapping):
@@ -142,13 +146,33 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.func, value.args, value.keywords)
     elif isinstance(value, types.MethodType):
         yield from (value.__self__, value.__func__)
-    elif own_module == "__main__":
-        raise UnkeyableError(f"{value!r} is of a notebook or script.")
-    elif is_function:
-        enclosed = tuple(cell.cell_contents for cell in value.__closure__ or ())
-        yield from (value.__code__, own_module, enclosed)
+    elif isinstance(value, types.FunctionType):
+        yield from (value.__code__, [cell.cell_contents for cell in value.__closure__ or ()])
         yield from (value.__defaults__, value.__kwdefaults__, vars(value))
-    elif dataclasses.is_dataclass(value) or own_module.startswith(_PLAIN_OBJECTS):
-        yield vars(value)
+        if not _is_constant(value):
+            names = _names(value.__code__) & value.__globals__.keys()
+            yield {name: value.__globals__[name] for name in sorted(names)}
+    elif isinstance(value, type):
+        yield _Itself(value)
+        own = [vars(base) for base in value.__mro__ if not _is_constant(base)]
+        for name, member in (pair for members in own for pair in members.items()):
+            if isinstance(member, types.FunctionType) and (
+                name == "__call__" or not name.startswith("__")
+            ):
+                yield member
+    elif dataclasses.is_dataclass(value) or kind.__module__.startswith(_PLAIN_OBJECTS):
+        yield from (kind, vars(value))
     else:
-        raise UnkeyableError(f"{type(value).__name__} has no key.")
+        raise UnkeyableError(f"{kind.__name__} has no key.")
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a function, class or module stays what it is."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+    return name.partition(".")[0] in _CONSTANT
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """All names that code and the functions inside it look up."""
+    inside = [_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return set(code.co_names).union(*inside)

@@ -97,7 +97,7 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
     def by_the_server(*_: Any) -> bool:
         return not threading.current_thread().name.startswith("client")
 
-    plan_of = context.InProcessContext._plan_of
+    plan_of = context.Plans.__call__
 
     def timed_plan(self: Any, comp: Any) -> Any:
         plan = plan_of(self, comp)
@@ -105,7 +105,7 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
         return plan._replace(ingest=ingest, emit=timed("out", plan.emit))
 
     patches: list[tuple[Any, str, Any]] = [
-        (context.InProcessContext, "_plan_of", timed_plan),
+        (context.Plans, "__call__", timed_plan),
         (context._Run, "map_clients", timed("clients", context._Run.map_clients)),
         (_private, "call", timed("server", _private.call, by_the_server)),
         (loop, "run_round", timed("call", loop.run_round)),

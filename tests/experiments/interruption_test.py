@@ -11,10 +11,6 @@ import time
 import numpy as np
 import pytest
 
-from tff_het.simulation import runtime
-
-pytestmark = pytest.mark.slow
-
 METHODS = ["hdafl"]
 ROUNDS = 100
 RUN = ("--method=hdafl", "--clients_per_round=3", "--eval_every=2", "--local_steps=8")
@@ -51,7 +47,9 @@ KEEPING = {
 }
 
 
-@pytest.fixture(scope="module", params=list(runtime.RUNTIMES))
+@pytest.fixture(
+    scope="module", params=["in_process", pytest.param("worker", marks=pytest.mark.slow)]
+)
 def long(request) -> tuple[str, ...]:
     """The flags of the long run, on each runtime."""
     return (*RUN, f"--rounds={ROUNDS}", f"--runtime={request.param}")
@@ -100,6 +98,7 @@ def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, lon
     assert tools.results(tmp_path, METHODS) == reference
 
 
+@pytest.mark.slow
 def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long, keeping):
     command = (*long, *keeping, f"--output_dir={tmp_path}")
     rng = np.random.default_rng(0)
@@ -119,6 +118,7 @@ def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long
     assert tools.results(tmp_path, METHODS) == reference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_finishes_the_round_and_the_command_goes_on(
     programs, reference, tools, tmp_path, long, number
@@ -142,6 +142,7 @@ def test_signal_finishes_the_round_and_the_command_goes_on(
     assert tools.results(tmp_path, METHODS) == reference
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_last_round_of_a_method_ends_the_program(programs, tools, tmp_path):
     command = (*RUN, "--method=hdafl,fed_avg", "--rounds=1", f"--output_dir={tmp_path}")
     program = programs.start(*command, round_seconds=3)
@@ -155,6 +156,7 @@ def test_ctrl_c_in_the_last_round_of_a_method_ends_the_program(programs, tools, 
     assert (tmp_path / "fed_avg" / "summary.json").exists()
 
 
+@pytest.mark.slow
 def test_second_ctrl_c_does_not_wait(programs, tools, tmp_path):
     command = (*RUN, "--rounds=3", f"--output_dir={tmp_path}")
     program = programs.start(*command, round_seconds=60)

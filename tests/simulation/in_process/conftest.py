@@ -1,4 +1,4 @@
-"""Everything is executed by TFF's worker and in this process, on 1 and 4 threads."""
+"""Everything is executed by TFF's worker and in this process, on 1 and 2 threads."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 
 from tff_het.simulation.in_process import InProcessContext
 
-THREADS = (1, 4)
+THREADS = (1, 2)
 
 Everywhere = Callable[[Callable[[], Any]], Any]
 
@@ -76,9 +76,9 @@ def contexts() -> Iterator[dict[int, InProcessContext]]:
 
 @pytest.fixture
 def in_process(contexts) -> Iterator[InProcessContext]:
-    """Executes the test's computations in this process, on four threads."""
-    with tff.framework.get_context_stack().install(contexts[4]):
-        yield contexts[4]
+    """Executes the test's computations in this process, on two threads."""
+    with tff.framework.get_context_stack().install(contexts[2]):
+        yield contexts[2]
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ def test_several_contexts_and_threads_at_once(contexts):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         for future in [
             pool.submit(program, contexts[count], number)
-            for count in (4, 4, 1)
+            for count in (2, 2, 1)
             for number in (0, 1)
         ]:
             future.result(timeout=120)
