@@ -104,7 +104,7 @@ def package_visible_to(name: str) -> list[str]:
     if name == import_table.TFF:
         rooms = [subpackages(f"tff_het/{room}") for room in import_table.TFF_ROOMS]
         files = [pathlib.PurePosixPath(file) for file in import_table.TFF_FILES]
-        packages = [f"//tff_het/{file.parent}:__pkg__" for file in files]
+        packages = [f"//{'tff_het' / file.parent}:__pkg__" for file in files]
         return sorted([subpackages("experiments"), subpackages("tests"), *rooms, *packages])
     return []
 
