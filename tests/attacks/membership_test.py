@@ -169,6 +169,13 @@ def test_local_variables_are_fitted_beside_the_observed_ones(world, federations)
         losses[local] = -log_p[np.arange(60), own["y"]].mean()
         states[local] = model.state
     assert losses[FITTED] < losses[INITIAL] - 0.1
+    # What the client was sent plays no part in it.
+    zeros = tf.nest.map_structure(np.zeros_like, target.seen.before)
+    again = attacker.reconstruct(dataclasses.replace(target.seen, before=zeros))
+    for a, b in zip(
+        tf.nest.flatten(states[FITTED].model), tf.nest.flatten(again.state.model), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
     start = victims.process.init_state(0, 3, victims.state)
     for a, b in zip(
         tf.nest.flatten(states[INITIAL].model), tf.nest.flatten(start.model), strict=True
