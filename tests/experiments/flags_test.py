@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import pytest
+import tensorflow as tf
 from absl import flags
 from absl.testing import flagsaver
 
@@ -320,6 +321,15 @@ def test_presets_say_what_they_set(parsed, path):
     assert set(values["method"]) <= set(methods.names())
     for name, text in given.items():
         assert values[name] == flags.FLAGS[name].parser.parse(text or "true"), name
+
+
+def test_learning_rate_decays_from_the_second_round_on():
+    """rate / (1 + decay * t), t = 0, 1, ..., as the help text says."""
+    with configure.setup_with(
+        {"client_learning_rate": "0.1", "learning_rate_decay": "0.5"}
+    ) as made:
+        rates = [float(made.training.learning_rate(tf.constant(t))) for t in range(4)]
+    assert rates == pytest.approx([0.1, 0.1 / 1.5, 0.1 / 2, 0.1 / 2.5])
 
 
 @pytest.mark.parametrize("rounds_before", [0, 7])
