@@ -2,7 +2,7 @@
 
 Building a model or a process takes seconds and depends on the method, the network, the shapes and
 the training settings, but not on the seed. A function decorated with `by_content` builds once for
-equal arguments, however often they are made anew, and keeps the most recently used results.
+equal arguments, even if these are other objects, and keeps the most recently used results.
 
     @kept.by_content(size=32)
     def build(architecture, training): ...
