@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from experiments.configure import Setup
 from tff_het.evaluation import figures
@@ -37,7 +36,7 @@ def describe(made: Setup, folder: Path) -> None:
     print(made.partition.describe(labels, test_labels))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     made.partition.save(folder / "partition.npz")
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = figures.sheet(8, 5)
     made.partition.draw(figure.subplots(), labels, class_names=made.dataset.class_names)
     figures.save(figure, folder / "figures" / "partition.png")
 

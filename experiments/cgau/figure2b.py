@@ -66,6 +66,7 @@ def _extra(
                     "rounds": 20,
                 },
                 (dataset,),
+                alone=True,
             ),
             30.0,
         ),

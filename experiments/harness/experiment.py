@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
-
-from matplotlib.figure import Figure as Drawing
+from typing import TYPE_CHECKING, Any, Protocol
 
 from experiments.harness.measures import Measure
 from experiments.harness.store import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 SCALES = ("smoke", "quick", "paper")
 
@@ -72,12 +73,14 @@ class Call:
       arguments: Further arguments, JSON values.
       data_sets: The data sets that have to be there.
       start: The run with the same seed that it starts from; it is made before.
+      alone: Whether it measures time, so that nothing else may run beside it.
     """
 
     function: Function
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     data_sets: tuple[str, ...] = ()
     start: Training | None = None
+    alone: bool = False
 
     @property
     def chain(self) -> "tuple[Training | Call, ...]":
@@ -236,7 +239,7 @@ class Figure:
 
     title: str
     paper_shows: str
-    draw: Callable[[Results], Drawing | None]
+    draw: Callable[[Results], "Drawing | None"]
 
 
 @dataclasses.dataclass(frozen=True)

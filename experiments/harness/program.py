@@ -4,6 +4,7 @@ Flags of a harness program are few and its own: those of the training program be
 """
 
 import functools
+import os
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from absl import flags, logging
 
-from experiments.harness import runner, store
+from experiments.harness import jobs, runner, store
 from experiments.harness.experiment import SCALES, Experiment
 from experiments.harness.store import Status
 from tff_het.simulation import runtime, several_workers
@@ -55,6 +56,14 @@ def define_run_flags() -> flags.FlagValues:
     )
     flags.DEFINE_string(
         "shard", "1/1", "i/n makes part i of n, each on a machine of its own.", flag_values=values
+    )
+    flags.DEFINE_integer(
+        "jobs",
+        None,
+        "Runs made at the same time, each in a process of its own, with the runtime in_process. "
+        "Default: one a core. No result depends on it; what measures time runs alone.",
+        lower_bound=1,
+        flag_values=values,
     )
     flags.DEFINE_enum(
         "runtime", "in_process", list(runtime.RUNTIMES), "As in training.", flag_values=values
@@ -100,13 +109,13 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
     if scale not in experiment.scales:
         return refuse(f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}.")
     try:
-        index, count = _shard(values["shard"].value)
-        executing = _executing(values)
+        index, parts = _shard(values["shard"].value)
+        executing, count = _executing(values), _jobs(values)
     except ValueError as error:
         return refuse(error)
     output_dir = Path(values["output_dir"].value)
     seeds = range(values["seeds"].value or experiment.scales[scale].num_seeds)
-    tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, count)
+    tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, parts)
     if values["dry_run"].value:
         print(plan_text(tasks, values["data_dir"].value))
         return 0
@@ -114,7 +123,7 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
     # Between two runs, where no training listens to it.
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        return _run(tasks, values, executing)
+        return _run(tasks, values, executing, count)
     except KeyboardInterrupt:
         print("Stopped: the same command goes on from here.", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -144,11 +153,30 @@ def _executing(values: flags.FlagValues) -> runner.Executing:
     return runner.Executing(f"worker, clients on {len(addresses)} more", use)
 
 
+def _jobs(values: flags.FlagValues) -> int:
+    """How many runs are made at the same time.
+
+    Raises:
+      ValueError: If several are asked for in a runtime that does not allow it.
+    """
+    is_here = values["workers"].value is None and values["runtime"].value == "in_process"
+    asked = values["jobs"].value
+    if asked is not None and asked > 1 and not is_here:
+        raise ValueError("--jobs belongs to --runtime=in_process: leave one of the two out.")
+    if not is_here or not jobs.possible():
+        return 1
+    return asked or len(os.sched_getaffinity(0))
+
+
 def _run(
-    tasks: Sequence[runner.Task], values: flags.FlagValues, executing: runner.Executing
+    tasks: Sequence[runner.Task],
+    values: flags.FlagValues,
+    executing: runner.Executing,
+    count: int,
 ) -> int:
     bad, began = 0, time.perf_counter()
-    made = runner.run_all(tasks, data_dir=values["data_dir"].value, executing=executing)
+    run_all = runner.run_all if count == 1 else functools.partial(jobs.run_all, count=count)
+    made = run_all(tasks, data_dir=values["data_dir"].value, executing=executing)
     for number, (task, result) in enumerate(made, start=1):
         passed = time.perf_counter() - began
         print(

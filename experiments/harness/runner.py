@@ -1,4 +1,7 @@
-"""Makes the runs of a table or figure: those that are missing, one after another."""
+"""Makes the runs of a table or figure: those that are missing, one after another.
+
+`jobs` makes several at the same time.
+"""
 
 import contextlib
 import dataclasses

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-
 from experiments.harness import identity, runner, statistics
 from experiments.harness.experiment import (
     Call,
@@ -262,6 +260,8 @@ def _draw(figure: Figure, results: Results) -> DrawnFigure:
     drawing = figure.draw(results)
     svg = None
     if drawing is not None:
+        import matplotlib as mpl
+
         buffer = io.BytesIO()
         # The same bytes for the same figure.
         with mpl.rc_context({"svg.hashsalt": figure.title}):

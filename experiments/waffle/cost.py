@@ -32,7 +32,7 @@ def _cells(
         flags = dict(size.training(name, UNIMODAL, WAFFLE).flags)
         del flags["method"]
         options = {"flags": flags, "methods": ("waffle", "fed_avg"), "rounds": rounds}
-        call = Call(timing.round_times, options, (flags["dataset"],))
+        call = Call(timing.round_times, options, (flags["dataset"],), alone=True)
         yield Cell(name, call, seconds, num_seeds=num_seeds)
 
 

@@ -83,7 +83,7 @@ class Inversion:
                 "Smoothness is one of images [height, width, channels]; found x of shape "
                 f"{self._spec.shape[1:]}."
             )
-        self._search = tf.function(self._steps)
+        self._search = tf.function(self._steps, autograph=False)
 
     def invert(self, model: Reconstructed, classes: Sequence[int], *, seed: int) -> np.ndarray:
         """Returns an input for each class, float32 [classes, ...], in [0, 1].

@@ -1,15 +1,18 @@
 """Which factors of a shared dictionary clients use, and which they share (WAFFLe's pruning)."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
 
+from tff_het.evaluation import figures
 from tff_het.learning.client_work import ClientState
 from tff_het.models.factorized import POSTERIOR_LOGITS
 from tff_het.models.model import Model, Variables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Factors(NamedTuple):
@@ -68,9 +71,9 @@ def summary(found: Mapping[str, Factors]) -> dict[str, float]:
     return values
 
 
-def figure(found: Mapping[str, Factors]) -> Figure:
+def figure(found: Mapping[str, Factors]) -> "Figure":
     """Draws for each layer who uses which factor, and how many two clients have in common."""
-    drawn = Figure(figsize=(9, 3.4 * len(found)), layout="constrained")
+    drawn = figures.sheet(9, 3.4 * len(found))
     axes = drawn.subplots(len(found), 2, squeeze=False)
     for (left, right), (layer, factors) in zip(axes, found.items(), strict=True):
         image = left.imshow(factors.probabilities, aspect="auto", vmin=0, vmax=1)

@@ -9,13 +9,14 @@ import itertools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+
+if TYPE_CHECKING:  # A program that draws nothing starts sooner without it.
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito (2008), told apart by colour-blind readers too; without yellow and black, of which
 # the first is hard to see on white. Line styles and markers differ as well, for print in grey.
@@ -46,12 +47,19 @@ class Curve(NamedTuple):
     high: npt.ArrayLike | None = None
 
 
+def sheet(width: float, height: float) -> "Figure":
+    """Returns an empty figure of so many inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def accuracy_over_rounds(
     curves: Mapping[str, Curve],
     *,
     band: str = "10th to 90th percentile of clients",
     ylabel: str = "test accuracy (fraction of examples)",
-) -> Figure:
+) -> "Figure":
     """Draws a line for each method over the rounds, in a band if there is one.
 
     Args:
@@ -72,7 +80,9 @@ def accuracy_over_rounds(
                 f"Curve {name!r} must have as many values as rounds, and both ends of a band or "
                 f"none; found lengths {[None if p is None else np.size(p) for p in curve]}."
             )
-    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    from matplotlib.ticker import MaxNLocator
+
+    figure = sheet(7.5, 4.2)
     ax = figure.add_subplot()
     for index, (name, curve) in enumerate(curves.items()):
         colour = COLOURS[index % len(COLOURS)]
@@ -99,7 +109,7 @@ def accuracy_by_client(
     client_labels: Sequence[str],
     *,
     ylabel: str = "test accuracy (fraction of examples)",
-) -> Figure:
+) -> "Figure":
     """Draws how a measure is distributed over the clients, a box for each method.
 
     Boxes reach from the lower to the upper quartile with the median inside,
@@ -126,7 +136,7 @@ def accuracy_by_client(
     if one_by_one:
         widths.append(1.0 + min(0.5, 0.2 + 0.1 * len(values)) * len(client_labels))
     legend_width = 1.5 if one_by_one else 0.0
-    figure = Figure(figsize=(sum(widths) + legend_width, 4.2), layout="constrained")
+    figure = sheet(sum(widths) + legend_width, 4.2)
     axes = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
     _draw_boxes(axes[0], values)
     axes[0].set(ylabel=ylabel, xlabel="method")
@@ -143,7 +153,7 @@ def histograms_by_group(
     *,
     columns: int = 3,
     xlabel: str = "client's test accuracy (fraction of examples)",
-) -> Figure:
+) -> "Figure":
     """Draws how a measure is distributed over the clients of each sub-population.
 
     A group's bars add up to 1, so that small groups are seen as well as large ones.
@@ -161,7 +171,7 @@ def histograms_by_group(
         raise ValueError("There are no histograms to draw.")
     columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.0 * rows), layout="constrained")
+    figure = sheet(4.2 * columns, 3.0 * rows)
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
@@ -187,14 +197,14 @@ def histograms_by_group(
     return figure
 
 
-def tidy(ax: Axes) -> None:
+def tidy(ax: "Axes") -> None:
     """Takes away what a plot of these needs no lines for."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", alpha=0.3)
     ax.set_axisbelow(True)
 
 
-def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Writes a figure as PNG: wholly or not at all, the same bytes for the same figure.
 
     Args:
@@ -222,7 +232,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
             temporary.unlink()
 
 
-def _draw_boxes(ax: Axes, values: Mapping[str, np.ndarray]) -> None:
+def _draw_boxes(ax: "Axes", values: Mapping[str, np.ndarray]) -> None:
     boxes = ax.boxplot(
         [v[~np.isnan(v)] for v in values.values()],
         widths=0.55,
@@ -236,7 +246,7 @@ def _draw_boxes(ax: Axes, values: Mapping[str, np.ndarray]) -> None:
     ax.set_xticks(range(1, len(values) + 1), list(values), **_rotation(turned))
 
 
-def _draw_clients(ax: Axes, values: Mapping[str, np.ndarray], labels: Sequence[str]) -> None:
+def _draw_clients(ax: "Axes", values: Mapping[str, np.ndarray], labels: Sequence[str]) -> None:
     places = np.arange(len(labels))
     # Side by side within a client's place, so that equal values hide none of each other.
     offsets = (np.arange(len(values)) + 0.5) / len(values) - 0.5

@@ -40,7 +40,7 @@ class NewClient:
         self._process = process
         self._fixed_global = fixed_global
         self._model = process.model.training_only(local=True) if fixed_global else process.model
-        self._fit = tf.function(functools.partial(self._steps, training))
+        self._fit = tf.function(functools.partial(self._steps, training), autograph=False)
 
     def fit(
         self,

@@ -46,6 +46,31 @@ class ProcessOutput(NamedTuple):
     client_states: Any
 
 
+class _Prediction:
+    """`Model.predict` as a graph, called on (variables, batch, context, seed)."""
+
+    def __init__(self, function: Any):
+        """Wraps a concrete function."""
+        self._function = function
+        self._inputs = [(tensor.shape, tensor.dtype) for tensor in function.inputs]
+        self._types = [tensor.dtype for tensor in function.outputs]
+        self.outputs: Mapping[str, tf.Tensor] = function.structured_outputs
+
+    def __call__(self, *arguments: Any) -> Mapping[str, tf.Tensor]:
+        """Returns the outputs; raises ValueError if a value has another shape than the model's.
+
+        As an operation: binding arguments to names takes longer than the work of a small batch.
+        """
+        flat = []
+        for value, (shape, dtype) in zip(tf.nest.flatten(arguments), self._inputs, strict=False):
+            flat.append(tf.convert_to_tensor(value, dtype))
+            if not shape.is_compatible_with(flat[-1].shape):
+                raise ValueError(f"Expected a value of shape {shape}, found {flat[-1].shape}.")
+        flat += self._function.captured_inputs
+        found = tf.raw_ops.StatefulPartitionedCall(args=flat, Tout=self._types, f=self._function)
+        return tf.nest.pack_sequence_as(self.outputs, found)
+
+
 class Rounds(Protocol):
     """The computations of a round; `composer` makes them."""
 
@@ -89,7 +114,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         self._client_work = client_work
         self._reading_files = reading_files
         self._predict_lock = threading.Lock()
-        self._predict_batches: dict[tuple[tuple[str, ...], bool], Any] = {}
+        self._predict_batches: dict[tuple[tuple[str, ...], bool], _Prediction] = {}
 
     @functools.cached_property
     def client_update(self) -> tff.Computation:
@@ -190,28 +215,22 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """
         given = len(next(iter(examples.values())))
         num_examples = given if num_examples is None else num_examples
-        variables = tf.nest.map_structure(
-            tf.convert_to_tensor,
-            Variables(self._client_work.serves(weights, client_state), client_state.model),
-        )
-        context = tf.nest.map_structure(
-            lambda value: tf.convert_to_tensor(value, tf.int32),
-            ClientContext(client, num_examples, client_state.rounds),
-        )
+        variables = Variables(self._client_work.serves(weights, client_state), client_state.model)
+        context = ClientContext(client, num_examples, client_state.rounds)
         predict_batch = self._predict_batch(tuple(examples), training)
         parts = []
         for start in range(0, max(given, 1), batch_size):
             batch = {name: column[start : start + batch_size] for name, column in examples.items()}
-            batch_seed = tf.add(tf.convert_to_tensor(seed, tf.int32), [start, 0])
+            batch_seed = np.asarray(seed, np.int32) + np.array([start, 0], np.int32)
             parts.append(predict_batch(variables, batch, context, batch_seed))
         return {name: np.concatenate([part[name].numpy() for part in parts]) for name in parts[0]}
 
     def output_specs(self) -> dict[str, tf.TensorSpec]:
         """Returns what `predict` gives, by name: the specs of its outputs, [None, ...] each."""
-        outputs = self._predict_batch(tuple(self.model.example_spec), False).structured_outputs
+        outputs = self._predict_batch(tuple(self.model.example_spec), False).outputs
         return {name: tf.TensorSpec(out.shape, out.dtype) for name, out in outputs.items()}
 
-    def _predict_batch(self, columns: tuple[str, ...], training: bool) -> Any:
+    def _predict_batch(self, columns: tuple[str, ...], training: bool) -> _Prediction:
         """`Model.predict`, traced once for batches of any size, whichever threads ask."""
         with self._predict_lock:
             if (columns, training) not in self._predict_batches:
@@ -268,20 +287,22 @@ class FederatedProcess(tff.templates.IterativeProcess):
 
 
 @kept.by_content(size=64)
-def _traced(model: Model, columns: tuple[str, ...], training: bool) -> Any:
-    """`Model.predict` as a concrete function of (variables, batch, client, seed)."""
+def _traced(model: Model, columns: tuple[str, ...], training: bool) -> _Prediction:
     scalar = tf.TensorSpec([], tf.int32)
-    return tf.function(
-        lambda variables, batch, context, seed: model.predict(
-            variables, batch, context, seed, training
-        ),
-        input_signature=[
-            model.tensor_specs,
-            {name: model.example_spec[name] for name in columns},
-            ClientContext(scalar, scalar, scalar),
-            tf.TensorSpec([2], tf.int32),
-        ],
-    ).get_concrete_function()
+    return _Prediction(
+        tf.function(
+            lambda variables, batch, context, seed: model.predict(
+                variables, batch, context, seed, training
+            ),
+            input_signature=[
+                model.tensor_specs,
+                {name: model.example_spec[name] for name in columns},
+                ClientContext(scalar, scalar, scalar),
+                tf.TensorSpec([2], tf.int32),
+            ],
+            autograph=False,  # As in training.
+        ).get_concrete_function()
+    )
 
 
 def _is_empty(value_type: tff.Type) -> bool:

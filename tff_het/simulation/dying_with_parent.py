@@ -15,11 +15,16 @@ _PR_SET_PDEATHSIG = 1  # It stays when the process becomes another program.
 
 
 def main(argv: list[str]) -> None:
-    """Asks for the parent's death to be its own, and becomes the program."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(argv[1]):  # The parent died before the line above.
-        sys.exit(1)
+    """Becomes the program."""
+    ask(int(argv[1]))
     os.execv(argv[2], argv[2:])
+
+
+def ask(parent: int) -> None:
+    """Has this process killed when its parent, whose process id is given, ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # It died before the line above.
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,7 @@ def test_workers_give_the_numbers_of_one(serving, tmp_path, capsys):
         ("--workers=a:1,b", "Expected a worker's address as host:port, found 'b'"),
         ("--workers=a:1 --worker_deadline=0", "more than 0 seconds, found 0"),
         ("--worker_deadline=5", "--worker_deadline belongs to --workers"),
+        ("--jobs=2 --runtime=worker", "--jobs belongs to --runtime=in_process"),
         ("--datasets=nope", "--datasets takes different ones of"),
         ("--methods=hdafl,hdafl", "--methods takes different ones of"),
         ("--set=rounds", "--set takes name=value"),

@@ -1,0 +1,212 @@
+"""Runs beside each other: each once, in the right order, and nothing lost where a process dies."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+import tensorflow as tf
+
+from experiments.harness import jobs, runner, store
+from experiments.harness.experiment import Call, Cell, Training
+from experiments.harness.runner import Task
+from experiments.harness.store import Status
+
+ROOT = pathlib.Path(__file__).parents[3]
+NOTHING = runner.Executing("made up", contextlib.nullcontext)
+
+
+def work(*, seed: int, folder: pathlib.Path, data_dir: str | None, mean: float) -> dict:
+    """A cell's function, in which a file can have the process killed."""
+    if (folder.parents[2] / "die").exists() and seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    (folder / "began").write_text(str(time.monotonic_ns()))
+    time.sleep(0.05)
+    (folder / "ended").write_text(str(time.monotonic_ns()))
+    return {"value": mean + seed, "process": os.getpid()}
+
+
+def tasks_of(folder: pathlib.Path, **cells: bool) -> list[Task]:
+    """Three seeds of each cell; the values say whether it has to be alone."""
+    return [
+        Task(
+            Cell(name, Call(work, {"mean": 1.0}, alone=alone), 2.0), seed, folder / name / f"{seed}"
+        )
+        for name, alone in cells.items()
+        for seed in range(3)
+    ]
+
+
+def made(tasks: list[Task], count: int) -> dict[pathlib.Path, store.Run]:
+    found = list(jobs.run_all(tasks, count, data_dir=None, executing=NOTHING))
+    assert sorted(task.folder for task, _ in found) == sorted(task.folder for task in tasks)
+    return {task.folder: run for task, run in found}
+
+
+def times(run: store.Run) -> tuple[int, int]:
+    began, ended = ((run.files / name).read_text() for name in ("began", "ended"))
+    return int(began), int(ended)
+
+
+def test_every_run_is_made_once_by_several_processes(tmp_path):
+    runs = made(tasks_of(tmp_path, a=False, b=False), 2)
+    assert {run.status for run in runs.values()} == {Status.OK}
+    assert [run.metrics["value"] for _, run in sorted(runs.items())] == [1, 2, 3, 1, 2, 3]
+    assert len({run.metrics["process"] for run in runs.values()} - {os.getpid()}) == 2
+    again = made(tasks_of(tmp_path, a=False, b=False), 2)
+    assert {folder: run.record for folder, run in again.items()} == {
+        folder: run.record for folder, run in runs.items()
+    }
+
+
+def test_what_measures_time_runs_alone(tmp_path):
+    runs = made(tasks_of(tmp_path, a=False, timed=True, b=False), 2)
+    timed = [times(run) for folder, run in runs.items() if folder.parent.name == "timed"]
+    for began, ended in timed:
+        others = [other for other in map(times, runs.values()) if other != (began, ended)]
+        assert all(end < began or ended < start for start, end in others)
+
+
+def test_a_killed_process_costs_its_own_run_alone(tmp_path):
+    (tmp_path / "die").touch()
+    tasks = tasks_of(tmp_path, a=False, b=False)
+    runs = made(tasks, 2)
+    failed = [run for run in runs.values() if run.status is Status.FAILED]
+    assert [run.error for run in failed] == ["The process of this run ended with code -9."] * 2
+    assert {run.folder.name for run in failed} == {"1"}
+    # The key of what was begun is still there, so that a training goes on.
+    assert all(run.record["key"] for run in failed)
+    (tmp_path / "die").unlink()
+    assert {run.status for run in made(tasks, 2).values()} == {Status.OK}
+
+
+def test_a_program_in_which_tensorflow_has_started_is_not_forked():
+    tf.constant(1)
+    assert not jobs.possible()
+
+
+# --- Who makes what -----------------------------------------------------------------------------
+
+
+def queue_of(*tasks: tuple[str, int], start: dict | None = None, seconds: dict | None = None):
+    made_up = []
+    for name, seed in tasks:
+        before = (start or {}).get((name, seed))
+        folder = None if before is None else pathlib.Path(before[0], str(before[1]))
+        training = Training({"dataset": "digits", "method": name})
+        cell = Cell(name, training, (seconds or {}).get(name, 1.0))
+        made_up.append(Task(cell, seed, pathlib.Path(name, str(seed)), folder))
+    return jobs._Queue(made_up)
+
+
+def idle(*cells: str, doing: Task | None = None):
+    return types.SimpleNamespace(task=doing, cells={pathlib.Path(cell) for cell in cells})
+
+
+def name(task: Task | None) -> tuple[str, int] | None:
+    return None if task is None else (task.cell.name, task.seed)
+
+
+def test_what_nobody_has_begun_comes_first_and_the_longest_of_it():
+    queue = queue_of(("a", 0), ("a", 1), ("b", 0), ("c", 0), seconds={"b": 9.0})
+    worker = idle("a")
+    assert name(queue.take(worker, [worker])) == ("b", 0)
+    assert name(queue.take(worker, [worker])) == ("c", 0)
+    assert name(queue.take(worker, [worker])) == ("a", 0)
+
+
+def test_own_cells_come_before_shared_ones():
+    queue = queue_of(("a", 1), ("b", 1))
+    one, two = idle("a", "b"), idle("a")
+    assert name(queue.take(one, [one, two])) == ("b", 1)
+
+
+def test_no_more_cells_are_begun_than_are_kept():
+    many = [(f"cell{i}", 1) for i in range(jobs._OPEN_CELLS)]
+    queue = queue_of(*many, ("new", 0))
+    worker = idle(*(cell for cell, _ in many))
+    assert name(queue.take(worker, [worker])) == many[0]
+    assert name(queue.take(worker, [worker])) == ("new", 0)
+
+
+def test_what_starts_from_a_run_waits_for_it():
+    queue = queue_of(("a", 0), ("b", 0), start={("b", 0): ("a", 0)})
+    one, two = idle(), idle()
+    one.task = queue.take(one, [one, two])
+    assert name(one.task) == ("a", 0)
+    assert queue.take(two, [one, two]) is None
+    one.task = None
+    assert name(queue.take(two, [one, two])) == ("b", 0)
+
+
+@pytest.mark.parametrize(("first", "taken"), [(5.0, None), (1.2, ("a", 2))])
+def test_a_cell_is_built_again_only_where_that_is_faster(first, taken):
+    queue = queue_of(("a", 0), ("a", 1), ("a", 2), ("a", 3))
+    owner, other = idle("a"), idle()
+    for seconds in (first, 1.0):
+        queue.note(queue.take(owner, [owner, other]), seconds)
+    assert name(queue.take(other, [owner, other])) == taken
+
+
+# --- As a program -------------------------------------------------------------------------------
+
+
+def program(folder: pathlib.Path, *flags: str) -> list[str]:
+    return [
+        *(sys.executable, "-m", "experiments.compare", "--seeds=2", "--partitions=iid"),
+        *("--set=local_steps=2", f"--output_dir={folder}", *flags),
+    ]
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session that still run."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rsplit(") ", 1)[1].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_program_leaves_no_process_and_goes_on(tmp_path, number):
+    rounds = "--set=rounds=60"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(
+        program(tmp_path / "stopped", rounds, "--jobs=2"),
+        cwd=ROOT,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.rglob("run.sqlite")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode in (-number, 128 + number), said
+    assert "Traceback" not in said
+    while processes_of(running.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(running.pid) == []
+    pages = {}
+    for folder, flags in (("stopped", ["--jobs=2"]), ("whole", ["--jobs=1"])):
+        command = program(tmp_path / folder, rounds, *flags)
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
+        pages[folder] = {
+            str(path.relative_to(tmp_path / folder)): path.read_bytes()
+            for pattern in ("metrics.csv", "clients.csv", "compare-*.csv")
+            for path in (tmp_path / folder).rglob(pattern)
+        }
+    assert pages["stopped"] == pages["whole"]
+    assert collections.Counter(path.split("/")[-1] for path in pages["whole"])["metrics.csv"] == 4
