@@ -161,7 +161,7 @@ def test_file_does_not_grow_with_saves(path):
             assert checkpoints.decode(saved.client_state(client), 0)[0] == round_num
     with contextlib.closing(sqlite3.connect(path)) as db:
         servers = [r for (r,) in db.execute("SELECT round FROM servers ORDER BY round")]
-        states = db.execute("SELECT client, count(*) FROM clients GROUP BY client").fetchall()
+        states = db.execute("SELECT owner, count(*) FROM clients GROUP BY owner").fetchall()
     assert servers == [98, 99, 100]
     # Of each client the state at the oldest checkpoint, and what came after it.
     assert len(states) == num_clients and all(count <= keep for _, count in states)
@@ -175,7 +175,7 @@ def test_states_put_in_each_round_between_checkpoints_are_forgotten_too(path):
             if round_num % 3 == 0:
                 saved.save(round_num, state_of(round_num))
     with contextlib.closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT client, round FROM clients").fetchall() == [(0, 30)]
+        assert db.execute("SELECT owner, round FROM clients").fetchall() == [(0, 30)]
 
 
 def test_states_that_an_old_checkpoint_needs_are_kept(path):
@@ -241,7 +241,7 @@ def test_format_of_another_version_is_refused(path):
     make_run(path, 1)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE about SET value = '0' WHERE key = 'format'")
-    assert "has format 0, this version reads 1" in refusal(path)
+    assert "has format 0, this version reads 2" in refusal(path)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
@@ -288,8 +288,8 @@ def test_damaged_state_names_the_file(path):
     data = path.read_bytes()
     where = data.index(np.full(50, 1, np.float32).tobytes())
     path.write_bytes(data[: where + 80] + b"\x11" + data[where + 81 :])
-    with opened(path) as saved, pytest.raises(CheckpointError, match="is damaged") as error:
-        saved.server_state(like=state_of(0))
+    with pytest.raises(CheckpointError, match="is damaged") as error, opened(path):
+        pass
     assert str(path) in str(error.value)
 
 

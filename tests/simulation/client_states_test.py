@@ -97,7 +97,7 @@ def test_memory_writes_at_flush_and_only_what_changed(saved):
     assert first is not None
     states.put(2, [(1, trained(2, 2))])
     states.write(2, states.take_changed())
-    rows = saved._db.execute("SELECT client, round FROM clients ORDER BY client, round").fetchall()
+    rows = saved._db.execute("SELECT owner, round FROM clients ORDER BY owner, round").fetchall()
     assert rows == [(0, 1), (1, 1), (1, 2)]
 
 

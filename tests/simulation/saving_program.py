@@ -23,7 +23,7 @@ def main() -> None:
         # Enough that SQLite writes a part of it to the file before the end of the transaction.
         for client in range(50):
             saved.put_clients(2, [(client, bytes(200_000))])
-        saved._put_server(2, {})
+        saved._put_server(2, b"")
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -12,21 +12,23 @@ import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-_FORMAT = 1
-_SCHEMA = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE servers (round INTEGER PRIMARY KEY, state BLOB);
-CREATE TABLE clients (client INTEGER, round INTEGER, state BLOB, PRIMARY KEY (client, round));
-CREATE INDEX clients_by_round ON clients (round, client);
-CREATE TABLE rows (name TEXT, round INTEGER, text TEXT, PRIMARY KEY (name, round));
-"""
+_FORMAT = 2
+_VALUES = "round INTEGER, checksum INTEGER, value BLOB, PRIMARY KEY (owner, round)"
+_SCHEMA = (
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT)",
+    "CREATE TABLE servers "
+    "(round INTEGER PRIMARY KEY, checksums INTEGER, checksum INTEGER, state BLOB)",
+    f"CREATE TABLE clients (owner INTEGER, {_VALUES})",
+    "CREATE INDEX clients_by_round ON clients (round, owner)",
+    f"CREATE TABLE rows (owner TEXT, {_VALUES})",
+)
 
 
 class CheckpointError(RuntimeError):
@@ -110,6 +112,7 @@ class Checkpoints:
         interrupted = _is_hot(Path(f"{path}-journal"))
         # One thread may look up client states while another saves.
         self._lock = threading.RLock()
+        self._all_checksums = 0
         self._db = sqlite3.connect(
             self._path, isolation_level=None, timeout=1.0, check_same_thread=False
         )
@@ -117,11 +120,7 @@ class Checkpoints:
             self._open(config)
         except sqlite3.DatabaseError as error:
             self._db.close()
-            if "locked" in str(error):
-                raise CheckpointError(f"{path} is in use by another process.") from error
-            raise CheckpointError(
-                f"{path} is damaged or no checkpoint file ({error}). Move it away to start anew."
-            ) from error
+            raise self._error(error) from error
         except BaseException:
             self._db.close()
             raise
@@ -139,17 +138,26 @@ class Checkpoints:
         self._db.execute("BEGIN EXCLUSIVE")
         tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            for statement in _SCHEMA.split(";"):
+            for statement in _SCHEMA:
                 self._db.execute(statement)
-            about = {"format": json.dumps(_FORMAT), "config": json.dumps(dict(config))}
+            about = {"format": str(_FORMAT), "config": json.dumps(dict(config))}
+            about["checksum"] = str(_checksum(about["config"]))
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         self._commit()
+        self._inode = self._path.stat().st_ino
         self._check_file()
         about = dict(self._db.execute("SELECT key, value FROM about"))
-        if json.loads(about["format"]) != _FORMAT:
+        if about.get("format") != str(_FORMAT):
             raise CheckpointError(
-                f"{self._path} has format {about['format']}, this version reads {_FORMAT}."
+                f"{self._path} has format {about.get('format')}, this version reads {_FORMAT}. "
+                "Give another output folder, or delete this one to start anew."
             )
+        schema = self._db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        if {statement for (statement,) in schema} != {*_SCHEMA}:
+            raise sqlite3.DatabaseError("its tables are not those of this program")
+        if str(_checksum(about.get("config"))) != about.get("checksum"):
+            raise sqlite3.DatabaseError("the settings differ from their checksum")
+        self._check_completeness()
         saved, wanted = json.loads(about["config"]), json.loads(json.dumps(dict(config)))
         different = [k for k in {**saved, **wanted} if saved.get(k) != wanted.get(k)]
         if different:
@@ -166,8 +174,18 @@ class Checkpoints:
         expected = self._pragma("page_count") * self._pragma("page_size")
         if (found := self._path.stat().st_size) < expected:
             raise sqlite3.DatabaseError(f"{found} of {expected} bytes")
-        if (state := self._pragma("quick_check(1)")) != "ok":
+        if (state := self._pragma("integrity_check(1)")) != "ok":
             raise sqlite3.DatabaseError(state)
+
+    def _check_completeness(self) -> None:
+        """Notices that states or rows are missing; a client's is checked when it is read."""
+        for found in self._db.execute("SELECT * FROM rows"):
+            _checked(found)
+            self._all_checksums ^= found[2]
+        for (checksum,) in self._db.execute("SELECT checksum FROM clients"):
+            self._all_checksums ^= checksum
+        if self.rounds() and self._latest_server()[0] != self._all_checksums:
+            raise sqlite3.DatabaseError("states of clients or rows of tables are missing")
 
     def _pragma(self, name: str) -> Any:
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
@@ -186,70 +204,106 @@ class Checkpoints:
 
     def server_state(self, like: Any) -> Any:
         """Returns the last checkpoint's server state; `like` gives its structure."""
-        (data,) = self._db.execute("SELECT state FROM servers ORDER BY round DESC").fetchone()
-        return decode(self._checked(data), like)
+        with self._naming_the_file():
+            return decode(self._latest_server()[1], like)
+
+    def _latest_server(self) -> tuple[int, bytes]:
+        """All checksums of the last checkpoint in one, and its encoded state."""
+        query = "SELECT round, checksums, checksum, state FROM servers ORDER BY round DESC"
+        round_num, checksums, checksum, state = self._db.execute(query).fetchone()
+        _check(checksum, round_num, checksums, state)
+        return checksums, state
 
     def client_state(self, client: int) -> bytes | None:
         """Returns a client's newest state, as `encode` made it, or None."""
-        query = "SELECT state FROM clients WHERE client = ? ORDER BY round DESC LIMIT 1"
-        with self._lock:
-            found = self._db.execute(query, (client,)).fetchone()
-        return None if found is None else self._checked(found[0])
+        query = "SELECT * FROM clients WHERE owner = ? ORDER BY round DESC LIMIT 1"
+        with self._naming_the_file():
+            found = self._db.execute(query, (int(client),)).fetchone()
+            return None if found is None else _checked(found)
 
-    def _checked(self, data: bytes) -> bytes:
-        """Takes off the checksum: SQLite notices damage to its own structures alone."""
-        checksum, state = data[:_CHECKSUM_BYTES], data[_CHECKSUM_BYTES:]
-        if checksum != _checksum(state):
-            raise CheckpointError(
-                f"{self._path} is damaged (a state differs from its checksum). Move it away to "
-                "start anew."
+    @contextlib.contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        """For one thread at a time; what SQLite raises becomes an error that names the file."""
+        try:
+            with self._lock:
+                yield
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def _error(self, error: sqlite3.Error) -> CheckpointError:
+        """What SQLite says, and what to do."""
+        if "locked" in str(error):
+            return CheckpointError(f"{self._path} is in use by another process.")
+        if str(error) in ("disk I/O error", "database or disk is full"):
+            return CheckpointError(
+                f"{self._path} cannot be written ({error}). Make room: the same command goes on."
             )
-        return state
+        return CheckpointError(
+            f"{self._path} is damaged or no checkpoint file ({error}). Move it away to start anew."
+        )
 
     def put_clients(self, round_num: int, states: Iterable[tuple[int, bytes]]) -> None:
         """Writes encoded states of clients after `round_num` rounds."""
-        rows = ((client, round_num, _checksum(state) + state) for client, state in states)
-        with self._lock:
-            self._db.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?, ?)", rows)
+        with self._naming_the_file():
+            for client, state in states:
+                self._put("clients", int(client), round_num, state)
 
     def put_row(self, name: str, round_num: int, text: str) -> None:
         """Adds a round's lines to the table `name`."""
-        with self._lock:
-            self._db.execute(
-                "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (name, round_num, text)
-            )
+        with self._naming_the_file():
+            self._put("rows", name, round_num, text)
+
+    def _put(self, table: str, owner: int | str, round_num: int, value: bytes | str) -> None:
+        checksum = _checksum(owner, round_num, value)
+        self._delete(table, "owner = ? AND round = ?", owner, round_num)
+        values = (owner, round_num, checksum, value)
+        self._db.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", values)
+        self._all_checksums ^= checksum
+
+    def _delete(self, table: str, which: str, *values: Any) -> None:
+        query = f"DELETE FROM {table} WHERE {which} RETURNING checksum"
+        for (checksum,) in self._db.execute(query, values).fetchall():
+            self._all_checksums ^= checksum
 
     def rows(self, name: str) -> list[tuple[int, str]]:
         """Returns (round, lines) of the table `name`, in order."""
-        query = "SELECT round, text FROM rows WHERE name = ? ORDER BY round"
-        return list(self._db.execute(query, (name,)))
+        query = "SELECT * FROM rows WHERE owner = ? ORDER BY round"
+        with self._naming_the_file():
+            return [(found[1], _checked(found)) for found in self._db.execute(query, (name,))]
 
     def save(self, round_num: int, server_state: Any) -> None:
         """Makes all that was put since the last save, and this state, a checkpoint."""
-        with self._lock:
-            self._put_server(round_num, server_state)
-            self._forget_old()
+        with self._naming_the_file():
+            if not self._path.exists() or self._path.stat().st_ino != self._inode:
+                raise CheckpointError(
+                    f"{self._path} was removed or replaced while the run goes on: what it would "
+                    "save is lost. The same command begins anew."
+                )
+            self._forget_old(round_num)
+            self._put_server(round_num, encode(server_state))
             self._commit()
 
-    def _put_server(self, round_num: int, server_state: Any) -> None:
-        state = encode(server_state)
+    def _put_server(self, round_num: int, state: bytes) -> None:
+        checksum = _checksum(round_num, self._all_checksums, state)
         self._db.execute(
-            "INSERT OR REPLACE INTO servers VALUES (?, ?)", (round_num, _checksum(state) + state)
+            "INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)",
+            (round_num, self._all_checksums, checksum, state),
         )
 
-    def _forget_old(self) -> None:
+    def _forget_old(self, newest: int) -> None:
         """Drops checkpoints beyond the last `keep`, and client states that only they need."""
-        rounds = self.rounds()
+        rounds = sorted({*self.rounds(), newest})
         before, oldest = rounds[0], rounds[-self._keep :][0]
         if before == oldest:
             return
         self._db.execute("DELETE FROM servers WHERE round < ?", (oldest,))
         # Of each client the newest state up to the oldest checkpoint stays.
         replaced = self._db.execute(
-            "SELECT client, max(round) FROM clients WHERE round > ? AND round <= ? GROUP BY client",
+            "SELECT owner, max(round) FROM clients WHERE round > ? AND round <= ? GROUP BY owner",
             (before, oldest),
         ).fetchall()
-        self._db.executemany("DELETE FROM clients WHERE client = ? AND round < ?", replaced)
+        for owner_and_round in replaced:
+            self._delete("clients", "owner = ? AND round < ?", *owner_and_round)
 
     def return_to(self, round_num: int) -> None:
         """Forgets all that came after an earlier checkpoint.
@@ -261,9 +315,12 @@ class Checkpoints:
             raise CheckpointError(
                 f"{self._path} has no checkpoint of round {round_num}, only of {self.rounds()}."
             )
-        for table in ("servers", "clients", "rows"):
-            self._db.execute(f"DELETE FROM {table} WHERE round > ?", (round_num,))
-        self._commit()
+        with self._naming_the_file():
+            self._db.execute("DELETE FROM servers WHERE round > ?", (round_num,))
+            for table in ("clients", "rows"):
+                self._delete(table, "round > ?", round_num)
+            self._put_server(round_num, self._latest_server()[1])
+            self._commit()
 
     def close(self) -> None:
         """Closes the file; what was put since the last save is dropped."""
@@ -272,11 +329,24 @@ class Checkpoints:
         self._db.close()
 
 
-_CHECKSUM_BYTES = 4
+def _checksum(*values: int | str | bytes | None) -> int:
+    """Of a value and its keys; SQLite notices damage to its own structures alone."""
+    checksum = 0
+    for value in values:
+        checksum = zlib.crc32(value if isinstance(value, bytes) else repr(value).encode(), checksum)
+    return checksum
 
 
-def _checksum(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
+def _checked(found: Sequence[Any]) -> Any:
+    """The value of a row with its owner, round and checksum."""
+    owner, round_num, checksum, value = found
+    _check(checksum, owner, round_num, value)
+    return value
+
+
+def _check(checksum: int, *values: Any) -> None:
+    if checksum != _checksum(*values):
+        raise sqlite3.DatabaseError("a value differs from its checksum")
 
 
 def _is_hot(journal: Path) -> bool:
