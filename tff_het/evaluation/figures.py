@@ -3,7 +3,6 @@
 Functions return a `Figure` that belongs to no window and no global state; `save` writes it.
 """
 
-import contextlib
 import io
 import itertools
 import os
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from tff_het import writing
 
 if TYPE_CHECKING:  # A program that draws nothing starts sooner without it.
     from matplotlib.axes import Axes
@@ -223,13 +224,8 @@ def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     # Without `Software` the bytes do not name Matplotlib's version; PNG has no other metadata here.
     figure.savefig(picture, format="png", dpi=150, metadata={"Software": None})
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(picture.getvalue())
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+    with writing.complete(path) as file:
+        file.write(picture.getvalue())
 
 
 def _draw_boxes(ax: "Axes", values: Mapping[str, np.ndarray]) -> None:

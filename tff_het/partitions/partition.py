@@ -3,14 +3,14 @@
 import dataclasses
 import json
 import os
-import pathlib
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tff_het import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -232,17 +232,8 @@ class Partition:
             parts = getattr(self, split)
             arrays[split] = np.concatenate(parts)
             arrays[f"{split}_bounds"] = np.cumsum([len(part) for part in parts])[:-1]
-        path = pathlib.Path(path)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                np.savez_compressed(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with writing.complete(path) as file:
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Partition":

@@ -8,11 +8,11 @@ was never interrupted. Times, which no two runs share, have a file of their own.
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tff_het import writing
 from tff_het.simulation import tracking as trackers
 from tff_het.simulation.checkpoints import Checkpoints
 
@@ -21,14 +21,29 @@ Row = Mapping[str, Any]
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes a file that appears under its name only when it is complete."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
-    os.replace(partial, path)
+    with writing.complete(path) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON, complete or not at all; NaN is refused."""
     write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads an object from JSON.
+
+    Raises:
+      FileNotFoundError: If there is no such file.
+      ValueError: If the file holds anything else.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+        if not isinstance(value, dict):
+            raise ValueError(f"expected an object, found {type(value).__name__}")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}).") from error
+    return value
 
 
 class Table:
@@ -57,7 +72,7 @@ class Table:
 
     def flush(self) -> None:
         """Appends what was put since the last time."""
-        with self._path.open("a") as file:
+        with writing.naming(self._path), self._path.open("a") as file:
             file.write("".join(self._pending))
         self._pending.clear()
 
@@ -99,8 +114,8 @@ class Records:
         self._clients = Table(folder / "clients.csv", CLIENT_COLUMNS, checkpoints)
         self._times_path = folder / "times.csv"
         if not self._times_path.exists():
-            self._times_path.write_text(
-                "round,training_seconds,evaluation_seconds,saving_seconds\n"
+            write_atomically(
+                self._times_path, "round,training_seconds,evaluation_seconds,saving_seconds\n"
             )
         self._trackers = trackers.start(tracking, folder, config or {})
         for row in self._metrics.rows():
@@ -126,7 +141,7 @@ class Records:
 
     def put_times(self, round_num: int, seconds: Iterable[float]) -> None:
         """Adds how long a round's training, evaluation and saving took."""
-        with self._times_path.open("a") as file:
+        with writing.naming(self._times_path), self._times_path.open("a") as file:
             file.write(",".join([str(round_num), *(f"{value:.4f}" for value in seconds)]) + "\n")
 
     def close(self) -> None:

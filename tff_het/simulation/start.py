@@ -6,16 +6,16 @@ A method may start from the model of another, as LG-FedAvg from that of FedAvg (
 
 import dataclasses
 import hashlib
-import os
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from tff_het import writing
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Model, Variables
+from tff_het.numbers import INT32, Number
 from tff_het.simulation.client_states import ClientStates
 
 FILE = "weights.npz"
@@ -47,17 +47,27 @@ class Start:
         Raises:
           ValueError: If a global variable is missing, or the shape of any differs.
         """
-        model = process.model
-        own = values_of(model, Variables(initial.weights, initial.initial_local))
+        self.check(process.model)
+        own = values_of(process.model, Variables(initial.weights, initial.initial_local))
+        # Local ones may be new: an auxiliary network, or conditioning.
+        state = process.with_weights(initial, [self.values.get(path, own[path]) for path in own])
+        return state._replace(round=np.int32(self.rounds))
+
+    def check(self, model: Model) -> None:
+        """Raises ValueError if a global variable is missing, or the shape of any differs."""
         missing = [s.path for s in model.specs if not s.local and s.path not in self.values]
         if missing:
             raise ValueError(
                 f"The model that training is to start from has no {', '.join(missing)}; it has: "
                 f"{', '.join(self.values)}. Start from a run with the same network."
             )
-        # Local ones may be new: an auxiliary network, or conditioning.
-        state = process.with_weights(initial, [self.values.get(path, own[path]) for path in own])
-        return state._replace(round=np.int32(self.rounds))
+        for spec in model.specs:
+            found = np.shape(self.values.get(spec.path, np.empty(spec.shape)))
+            if found != spec.shape:
+                raise ValueError(
+                    f"Variable {spec.path} has shape {spec.shape}; the model that training is to "
+                    f"start from has {found}. Start from a run with the same network."
+                )
 
     def client_states(
         self, process: FederatedProcess, seed: int, server_state: ServerState, num_clients: int
@@ -139,11 +149,9 @@ def after(
 
 def write(folder: Path, start: Start) -> None:
     """Keeps the server's variables in a run's folder as `weights.npz`, by path, and the rounds."""
-    partial = folder / f".{FILE}.partial"
-    with partial.open("wb") as file:
+    with writing.complete(folder / FILE) as file:
         arrays = {**start.values, _ROUNDS: np.asarray(start.rounds)}
         np.savez(file, **arrays)
-    os.replace(partial, folder / FILE)
 
 
 def read(folder: Path) -> Start:
@@ -162,6 +170,14 @@ def read(folder: Path) -> Start:
     try:
         with np.load(path, allow_pickle=False) as saved:
             values = {name: saved[name] for name in saved.files}
-            return Start(values, rounds=int(values.pop(_ROUNDS)))
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        rounds = values.pop(_ROUNDS)
+        if rounds.shape or not np.issubdtype(rounds.dtype, np.integer):
+            raise ValueError(f"{_ROUNDS}: expected one whole number")
+        Number(0, INT32, is_whole=True).check(_ROUNDS, rounds.item())
+        for name, value in values.items():
+            if not np.issubdtype(value.dtype, np.floating) or not np.isfinite(value).all():
+                raise ValueError(f"{name}: expected finite numbers with a decimal point")
+    # zipfile and NumPy raise what they like on damaged bytes.
+    except Exception as error:
         raise ValueError(f"{path} is damaged ({error}). Make the run again.") from error
+    return Start(values, rounds=int(rounds))
