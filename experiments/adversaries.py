@@ -8,6 +8,7 @@ from experiments.flags import method as method_flags
 from tff_het.datasets import Dataset
 from tff_het.models import adversary
 from tff_het.models.architectures import Architecture
+from tff_het.numbers import Number
 
 
 def columns(dataset: Dataset) -> tuple[str, ...]:
@@ -49,9 +50,9 @@ def attach(architecture: Architecture, protected: Sequence[str]) -> Architecture
         return architecture
     texts = method_flags.ADVERSARY_WEIGHTS.value
     try:
-        weights = [1.0] * len(protected) if texts is None else [float(text) for text in texts]
+        weights = [1.0] * len(protected) if texts is None else list(map(Number(low=0), texts))
     except ValueError as error:
-        raise ValueError(f"--adversary_weights are numbers; found {','.join(texts)}.") from error
+        raise ValueError(f"--adversary_weights: {error}.") from error
     return adversary.attach(
         architecture, protected, weights, layer=method_flags.ADVERSARY_LAYER.value
     )

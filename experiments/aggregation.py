@@ -58,8 +58,6 @@ def factory(made: "Setup", taken: Mapping[str, Sequence[str]]) -> AggregationFac
     for flag in (method_flags.NOISE_MULTIPLIER, method_flags.UPDATE_CLIP_NORM):
         if flag.value is None:
             raise ValueError(f"--aggregator=dp needs --{flag.name} (1, say).")
-    if not 0 < _delta() < 1:
-        raise ValueError(f"--delta must lie between 0 and 1, found {_delta()}.")
     if made.settings.goal is not None:
         raise ValueError(
             "--aggregator=dp promises nothing with --goal_accuracy: that training stops would say "

@@ -9,11 +9,11 @@ to the first one, paired by seed. The page is OUTPUT_DIR/comparison/index.html.
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from absl import flags
 
 from experiments import report
+from experiments.flags import command_line
 from experiments.harness import program
 from experiments.harness.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
 from experiments.harness.measures import Measure, difference, metric
@@ -140,14 +140,11 @@ def of_flags(values: flags.FlagValues) -> Experiment:
 def main(argv: Sequence[str]) -> int:
     """Makes the runs and writes the page; returns the exit code."""
     values = define_flags()
-    if (code := program.parse(values, __doc__, argv)) is not None:
-        return code
-    try:
+    program.parse(values, __doc__, argv)
+    with command_line.errors_in_one_line():
         made = of_flags(values)
-    except ValueError as error:
-        return program.refuse(error)
-    if (code := program.make_runs(made, "quick", values)) == 0 and not values["dry_run"].value:
-        print(report.write([made], Path(values["output_dir"].value), "comparison"))
+        if (code := program.make_runs(made, "quick", values)) == 0 and not values["dry_run"].value:
+            print(report.write([made], command_line.folder(values), "comparison"))
     return code
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,7 +23,7 @@ from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures
 from tff_het.models.layers import Layers
-from tff_het.simulation import cohorts, loop
+from tff_het.simulation import cohorts, loop, records
 from tff_het.simulation import start as starts
 
 # Flags that do not define a run: with others, a run may go on where it stopped.
@@ -258,13 +257,16 @@ def processes(made: Setup) -> dict[str, FederatedProcess]:
         method: methods.build(
             method,
             made.architecture,
-            made.training,
+            made.training.within(_most_examples(method, made)),
             seed=run_flags.SEED.value,
             **{name: value for name, value in options.items() if name in taken[method]},
         )
         for method in names
     }
     aggregation.check(built)
+    if made.start is not None:
+        for process in built.values():
+            made.start.check(process.model)
     return built
 
 
@@ -330,6 +332,17 @@ def _columns(dataset: datasets.Dataset) -> tuple[str, ...]:
     return (*read, "y")
 
 
+def _most_examples(method: str, made: Setup) -> int:
+    """Returns how many examples the largest of those has that train under a method."""
+    sizes = made.population.num_train_examples
+    if not methods.trains_on_pooled_examples(method):
+        return int(sizes.max())
+    if method_flags.POOLED.value == "clients":
+        return int(sizes.sum())
+    assert made.initial is not None
+    return len(made.initial["y"])
+
+
 def _schedule(num_clients: int, seed: int, start: starts.Start | None) -> cohorts.Schedule:
     cohort_size = run_flags.CLIENTS_PER_ROUND.value or num_clients
     if run_flags.SAMPLING.value == "in_turn":
@@ -370,7 +383,10 @@ def _start(
         return None
     folder = Path(run_flags.START_FROM.value)
     start = starts.read(folder)
-    theirs = json.loads((folder / "summary.json").read_text())
+    theirs = records.read_json(folder / "summary.json")
+    needed = ("dataset", "data_fingerprint", "validation_fingerprint")
+    if missing := [name for name in needed if name not in theirs]:
+        raise ValueError(f"{folder / 'summary.json'} is damaged (no {', '.join(missing)}).")
     ours = population.validation_fingerprint()
     same_data = theirs["data_fingerprint"] == dataset.fingerprint()
     if ours and same_data and theirs["validation_fingerprint"] != ours:

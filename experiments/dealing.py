@@ -11,12 +11,18 @@ from absl import flags
 from experiments.flags import data as data_flags
 from experiments.flags import run as run_flags
 from tff_het import datasets, partitions
+from tff_het.numbers import Number
 
+_LABEL: Callable[[Any], int] = Number(0, 2**31 - 1, is_whole=True)
 # Flag -> (partitions that it belongs to, its option there, how the flag's text is read).
 _PARTITION_OPTIONS: dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any]]] = {
     "shards_per_client": (("shards", "multimodal"), "shards_per_client", int),
     "single_class": (("shards",), "single_class", bool),
-    "minority_classes": (("multimodal",), "minority_classes", lambda texts: list(map(int, texts))),
+    "minority_classes": (
+        ("multimodal",),
+        "minority_classes",
+        lambda texts: list(map(_LABEL, texts)),
+    ),
     "minority_clients": (("multimodal",), "minority_clients", int),
     "dirichlet_alpha": (("dirichlet",), "alpha", float),
     "dirichlet_min_examples": (("dirichlet",), "min_examples", int),
@@ -128,4 +134,4 @@ def _partition_options() -> dict[str, Any]:
 
 
 def _classes(text: str) -> list[list[int]]:
-    return [[int(label) for label in part.split(",")] for part in text.split(";")]
+    return [list(map(_LABEL, part.split(","))) for part in text.split(";")]

@@ -60,13 +60,13 @@ def main(argv: Sequence[str]) -> None:
         configure.fill_in_defaults()
         dealt = dealing.deal()
         rows = measure(dealt)
-        print(f"{dealt.dataset.name}: {dealt.dataset.source}")
-        print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
-        print(_table(rows))
         if run_flags.OUTPUT_DIR.value:
             folder = Path(run_flags.OUTPUT_DIR.value)
             folder.mkdir(parents=True, exist_ok=True)
             records.write_atomically(folder / "heterogeneity.csv", _csv(rows))
+        print(f"{dealt.dataset.name}: {dealt.dataset.source}")
+        print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
+        print(_table(rows))
 
 
 def measure(dealt: dealing.Dealt) -> list[Row]:

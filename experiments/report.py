@@ -12,6 +12,7 @@ from pathlib import Path
 from absl import flags
 
 from experiments import registry
+from experiments.flags import command_line
 from experiments.harness import files, page, program, sections
 from experiments.harness.experiment import Experiment
 from tff_het.simulation import records
@@ -52,12 +53,9 @@ def main(argv: Sequence[str]) -> int:
     """Writes the report; returns the exit code."""
     values = flags.FlagValues()
     flags.DEFINE_string("output_dir", "runs", "Where the results are.", flag_values=values)
-    if (code := program.parse(values, __doc__, argv)) is not None:
-        return code
-    try:
-        print(write(registry.experiments(), Path(values["output_dir"].value)))
-    except ValueError as error:
-        return program.refuse(error)
+    program.parse(values, __doc__, argv)
+    with command_line.errors_in_one_line():
+        print(write(registry.experiments(), command_line.folder(values)))
     return 0
 
 

@@ -32,27 +32,47 @@ from tff_het.simulation import start as starts
 def main(argv: Sequence[str]) -> None:
     """Trains all methods, one after another, and compares them."""
     del argv
-    folder = Path(run_flags.OUTPUT_DIR.value)
     with command_line.errors_in_one_line():
+        folder = command_line.folder()
         executing = _runtime()
         configure.fill_in_defaults()
         made = configure.setup()
-        processes = configure.processes(made)
         # Refused before anything is written: what cannot be continued.
         done = {
             name: checkpoints.rounds_done(folder / name, configure.config(made, name))
-            for name in processes
+            for name in method.METHOD.value
         }
         for name, rounds in done.items():
             loop.check_length(folder / name, rounds, made.settings)
-        comparison.describe(made, folder)
-        if promised := aggregation.describe(made):
-            print(promised)
+        processes = configure.processes(made)
+        promised = aggregation.describe(made)
         with executing:
-            for name, process in processes.items():
-                train_method(name, process, made, folder / name, done[name])
-    print(comparison.write(made, folder, list(processes)))
-    print(f"Results: {folder}; pictures: {folder / 'figures'}")
+            folder.mkdir(parents=True, exist_ok=True)
+            with command_line.errors_in_one_line(exit_code=1):
+                comparison.describe(made, folder)
+                if promised:
+                    print(promised)
+                _train_all(processes, made, folder, done)
+
+
+def _train_all(
+    processes: Mapping[str, FederatedProcess],
+    made: configure.Setup,
+    folder: Path,
+    done: Mapping[str, int],
+) -> None:
+    """Trains all methods and compares those that did not diverge."""
+    diverged = {}
+    for name, process in processes.items():
+        try:
+            train_method(name, process, made, folder / name, done[name])
+        except loop.DivergedError as error:
+            diverged[name] = error
+    if len(diverged) < len(processes):
+        print(comparison.write(made, folder, [name for name in processes if name not in diverged]))
+        print(f"Results: {folder}; pictures: {folder / 'figures'}")
+    if diverged:
+        raise loop.DivergedError(" ".join(f"{name}: {why}" for name, why in diverged.items()))
 
 
 def _runtime() -> contextlib.AbstractContextManager:

@@ -1,7 +1,5 @@
 """From flags to how clients and server train: optimizers, local training, losses, factors."""
 
-import math
-
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -11,6 +9,9 @@ from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import objectives
 from tff_het.models.model import PerExample
+from tff_het.numbers import Number
+
+_FACTORS = Number(1, 1_000_000, is_whole=True)
 
 
 def local_training() -> LocalTraining:
@@ -21,8 +22,6 @@ def local_training() -> LocalTraining:
     """
     rate = method_flags.CLIENT_LEARNING_RATE.value
     decay = method_flags.LEARNING_RATE_DECAY.value
-    if not rate:
-        raise ValueError("--client_learning_rate must be positive.")
     if method_flags.CLIENT_OPTIMIZER.value == "adam":
         if method_flags.CLIENT_MOMENTUM.value:
             raise ValueError("--client_momentum belongs to --client_optimizer=sgd.")
@@ -91,10 +90,10 @@ def loss(num_classes: int) -> PerExample:
 
 def _class_weights(texts: list[str], num_classes: int) -> list[float]:
     try:
-        weights = [float(text) for text in texts]
+        weights = list(map(Number(above=True, low=0), texts))
     except ValueError:
         weights = []
-    if len(weights) != num_classes or not all(0 < weight < math.inf for weight in weights):
+    if len(weights) != num_classes:
         raise ValueError(
             f"--class_weights needs a positive number for each of the {num_classes} classes, such "
             f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found {','.join(texts)}."
@@ -131,9 +130,13 @@ def factors() -> dict[str, int] | None:
     if texts is None:
         return None
     pairs = [text.partition("=") for text in texts]
-    if not pairs or not all(layer and number.isdigit() for layer, _, number in pairs):
+    try:
+        found = {layer: _FACTORS(number) for layer, _, number in pairs if layer}
+    except ValueError:
+        found = {}
+    if not found or len(found) < len(pairs):
         raise ValueError(
-            "--factors needs a number for each layer that is factorised, such as "
+            f"--factors needs {_FACTORS} for each layer that is factorised, such as "
             f"conv_1=25,conv_2=25; found {','.join(texts)}."
         )
-    return {layer: int(number) for layer, _, number in pairs}
+    return found

@@ -11,19 +11,14 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from absl import flags
-
-from experiments.flags import command_line
+from experiments.flags import command_line, numbers
 from tff_het.simulation.worker_process import WorkerDied, WorkerProcess
 
-_PORT = flags.DEFINE_integer(
-    "port", None, "Where it serves.", lower_bound=1, upper_bound=2**16 - 1, required=True
-)
-_CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
+_PORT = numbers.whole("port", None, "Where it serves.", high=2**16 - 1, required=True)
+_CLIENTS_IN_PARALLEL = numbers.whole(
     "clients_in_parallel",
     None,
     "Clients that train at the same time. Default: one a core. Results do not depend on it.",
-    lower_bound=1,
 )
 
 

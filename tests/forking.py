@@ -1,33 +1,71 @@
 """Runs Python programs for one import of TensorFlow: forks itself for each.
 
-Reads a line of JSON for each request, {"argv": [...], "folder": FOLDER}, where argv is what would
-follow `python` on a command line, and answers with a line: the program's exit status. What it
-prints is appended to FOLDER/printed. With argv[0] "set-up" the flags that follow are those of
-`experiments.train`, which are read, and all that they name is made, but no round is trained.
+Reads a line of JSON for each request and answers with a line: the program's exit status.
+
+  argv: What would follow `python` on a command line. With argv[0] "set-up" the flags that follow
+    are those of `experiments.train`, which are read, and all that they name is made, but no round
+    is trained.
+  folder: Where it runs; what it prints is appended to FOLDER/printed.
+  env: What is added to its environment.
+  max_file_bytes: No file can become longer, as if the disk were full.
+  interrupt: A function, as `module:name`; at its first call SIGINT comes, as by Ctrl-C.
 """
 
+import atexit
+import gc
+import importlib
 import json
 import os
+import resource
 import runpy
+import signal
 import sys
+import traceback
 
 import experiments  # noqa: F401  Sets TensorFlow's threads before it starts.
+from experiments import registry, train  # noqa: F401
 from tff_het import methods  # noqa: F401
 from tff_het.evaluation import figures  # noqa: F401
 from tff_het.simulation import loop, runtime  # noqa: F401
 
 
 def main() -> None:
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            become(request["argv"], request["folder"])
-            return
+            code = 1
+            try:
+                become(**request)
+                code = 0
+            except SystemExit as error:
+                code = error.code if isinstance(error.code, int) else int(error.code is not None)
+                if isinstance(error.code, str):
+                    print(error.code, file=sys.stderr)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                # As a program ends, but for the memory, which takes longer than most programs.
+                atexit._run_exitfuncs()
+                sys.stdout.flush()
+                os._exit(code)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def become(argv: list[str], folder: str) -> None:
+def become(
+    argv: list[str],
+    folder: str,
+    env: dict[str, str] | None = None,
+    max_file_bytes: int | None = None,
+    interrupt: str | None = None,
+) -> None:
+    os.environ.update(env or {})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if max_file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY))
+    if interrupt is not None:
+        interrupt_at(*interrupt.split(":"))
     printed = os.open(os.path.join(folder, "printed"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for descriptor in (1, 2):
         os.dup2(printed, descriptor)
@@ -43,6 +81,18 @@ def become(argv: list[str], folder: str) -> None:
     else:
         sys.argv = argv
         runpy.run_path(argv[0], run_name="__main__")
+
+
+def interrupt_at(module_name: str, function: str) -> None:
+    module = importlib.import_module(module_name)
+    original = getattr(module, function)
+
+    def interrupted(*args, **kwargs):
+        setattr(module, function, original)
+        os.kill(os.getpid(), signal.SIGINT)
+        return original(*args, **kwargs)
+
+    setattr(module, function, interrupted)
 
 
 def set_up() -> None:

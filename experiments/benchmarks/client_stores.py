@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow_federated as tff
 from absl import flags
 
-from experiments.flags import command_line
+from experiments.flags import command_line, numbers
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
@@ -30,7 +30,7 @@ from tff_het.models import architectures
 from tff_het.simulation import checkpoints, cohorts, loop, records, runtime
 
 _POPULATIONS = flags.DEFINE_list("populations", ["1000", "10000", "100000"], "Numbers of clients.")
-_ROUNDS = flags.DEFINE_integer("rounds", 20, "Rounds timed of each.", lower_bound=2)
+_ROUNDS = numbers.whole("rounds", 20, "Rounds timed of each.", low=2)
 _FOLDER = flags.DEFINE_string("folder", None, "Where the stores are made. Default: /tmp or so.")
 _JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 

@@ -16,14 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from experiments.benchmarks import round_time
-from experiments.flags import command_line
+from experiments.flags import command_line, numbers
 from tff_het.simulation import loop, runtime
 from tff_het.simulation.in_process import _private, context
 
-_ROUNDS = flags.DEFINE_integer("rounds", 40, "Rounds profiled, after five to warm up.")
+_ROUNDS = numbers.whole("rounds", 40, "Rounds profiled, after five to warm up.")
 
 _WARM_UP = 5
 _PARTS = {

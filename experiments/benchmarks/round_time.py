@@ -29,7 +29,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 from absl import flags
 
-from experiments.flags import command_line
+from experiments.flags import command_line, numbers
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
@@ -38,7 +38,7 @@ from tff_het.models.layers import Layers
 from tff_het.simulation import feeding, loop, records, runtime
 
 _WORKLOADS = flags.DEFINE_list("workloads", ["W1", "W2", "W3"], "Which of W1, W2, W3.")
-_BLOCKS = flags.DEFINE_integer("blocks", 7, "Blocks timed of each, after one to warm up.")
+_BLOCKS = numbers.whole("blocks", 7, "Blocks timed of each, after one to warm up.")
 _RUNTIME = flags.DEFINE_enum("runtime", "in_process", list(runtime.RUNTIMES), "What executes ours.")
 _JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 

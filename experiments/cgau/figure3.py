@@ -36,7 +36,7 @@ def _draw(results: Results) -> Drawing | None:
         return None
     solved = [seed for seed, run in runs.items() if run.metrics["cgau_solved"]]
     shown = solved[0] if solved else next(iter(runs))
-    panels = np.load(runs[shown].files / xor.FILE)
+    panels = np.load(runs[shown].file(xor.FILE))
     titles = {
         "mlp_logits": "(a) MLP",
         "cgau_logits": "(b) CGAU",

@@ -47,7 +47,7 @@ def _draw(results: Results) -> Drawing | None:
     found = [runs for seed in results.seeds if (runs := results.ok([_RUN], seed))]
     if not found:
         return None
-    arrays = np.load(found[0][_RUN].files / observed.ARRAYS)
+    arrays = np.load(found[0][_RUN].file(observed.ARRAYS))
     shown = {
         f"Model of {_OWNER}": _OWNER,
         "Ensemble": observed.ENSEMBLE,

@@ -47,7 +47,7 @@ def _draw(results: Results) -> Drawing | None:
     for function in _FUNCTIONS:
         found = [runs for seed in results.seeds if (runs := results.ok([function], seed))]
         if found:
-            arrays = np.load(found[0][function].files / observed.ARRAYS)
+            arrays = np.load(found[0][function].file(observed.ARRAYS))
             shown[function] = arrays[f"{_SHOWN}_acquired"].T
     if not shown:
         return None

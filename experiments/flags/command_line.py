@@ -2,8 +2,12 @@
 
 import contextlib
 import functools
+import os
+import signal
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -27,16 +31,43 @@ def _parse(argv: Sequence[str], *, groups: Sequence[ModuleType]) -> list[str]:
     if any(argument in _HELP for argument in argv[1:]):
         print(help_text(sys.modules["__main__"], groups))
         sys.exit(0)
-    try:
-        rest = flags.FLAGS(argv)
-    except flags.Error as error:
-        refuse(f"{error} (--help lists all flags)")
-    if rest[1:]:
-        refuse(f"Not a flag: {' '.join(rest[1:])} (--help lists all flags)")
+    rest = read(flags.FLAGS, argv)
     if not flags.FLAGS["verbosity"].present:
         # absl's default, INFO, shows what TFF says to its developers.
         logging.set_verbosity(logging.WARNING)
     return rest
+
+
+def read(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
+    """Reads a command line into flags; ends the program with one line if it does not fit."""
+    for argument in argv:
+        # Python's mark of bytes that the locale has no letters for.
+        if not argument.isprintable() and argument != argument.encode(errors="replace").decode():
+            refuse(
+                f"{argument} has letters that the locale {os.environ.get('LC_ALL') or 'C'} does "
+                "not have: set PYTHONUTF8=1."
+            )
+    try:
+        rest = values(argv)
+        if rest[1:]:
+            raise flags.Error(f"Not a flag: {' '.join(rest[1:])}")
+    # A flagfile may be missing, a folder, or no text.
+    except (flags.Error, OSError, UnicodeDecodeError) as error:
+        refuse(f"{error} (--help lists all flags)")
+    # Pictures are written to files; a backend for windows, if there is one, is of no use.
+    os.environ["MPLBACKEND"] = "agg"
+    return rest
+
+
+def folder(values: flags.FlagValues = flags.FLAGS) -> Path:
+    """Returns the folder that `--output_dir` names.
+
+    Raises:
+      ValueError: If it names none.
+    """
+    if not (given := values["output_dir"].value):
+        raise ValueError("--output_dir is empty: name a folder, such as --output_dir=out.")
+    return Path(given)
 
 
 def help_text(program: ModuleType, groups: Sequence[ModuleType]) -> str:
@@ -53,22 +84,37 @@ def help_text(program: ModuleType, groups: Sequence[ModuleType]) -> str:
 
 
 @contextlib.contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Ends the program with one line where flags or files are not usable."""
+def errors_in_one_line(exit_code: int = 2) -> Iterator[None]:
+    """Ends the program with one line where flags, files or the machine do not do.
+
+    Args:
+      exit_code: The program's: 2 before work starts, 1 for what goes wrong in the middle of it.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("Stopped: the same command goes on from here.", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except Exception as error:
+        if not isinstance(error, _known()) or (
+            flags.FLAGS.is_parsed() and flags.FLAGS["verbosity"].value > 0
+        ):
+            raise
+        refuse(error if str(error) else "There is not enough memory.", exit_code)
+
+
+def _known() -> tuple[type[Exception], ...]:
+    """The errors that are not a mistake of the program."""
     # Here, since they bring TensorFlow with them, which not every program needs.
     from tff_het.simulation.checkpoints import CheckpointError
     from tff_het.simulation.loop import DivergedError
+    from tff_het.simulation.worker_process import WorkerDied
 
-    try:
-        yield
-    except (ValueError, OSError, CheckpointError, DivergedError) as error:
-        if flags.FLAGS.is_parsed() and flags.FLAGS["verbosity"].value > 0:
-            raise
-        refuse(error)
+    ours = (CheckpointError, DivergedError, WorkerDied)
+    return (ValueError, OSError, MemoryError, sqlite3.Error, *ours)
 
 
-def refuse(why: str | Exception) -> NoReturn:
+def refuse(why: str | Exception, exit_code: int = 2) -> NoReturn:
     """Ends the program with one line on what does not fit."""
-    line = " ".join(str(why).split())
-    print(f"error: {line}", file=sys.stderr)
-    sys.exit(2)
+    print(f"error: {' '.join(str(why).split())}", file=sys.stderr)
+    sys.exit(exit_code)

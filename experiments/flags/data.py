@@ -2,6 +2,7 @@
 
 from absl import flags
 
+from experiments.flags import numbers
 from tff_het import datasets, partitions
 from tff_het.partitions.clusters import ASSIGNMENTS, PROJECTIONS
 
@@ -23,10 +24,10 @@ PARTITION = flags.DEFINE_enum(
     partitions.names(),
     "How examples are dealt to clients. Default: what suits the data set.",
 )
-NUM_CLIENTS = flags.DEFINE_integer(
-    "num_clients", None, "Number of clients. Default: what suits the data set.", lower_bound=1
+NUM_CLIENTS = numbers.whole(
+    "num_clients", None, "Number of clients. Default: what suits the data set."
 )
-SHARDS_PER_CLIENT = flags.DEFINE_integer(
+SHARDS_PER_CLIENT = numbers.whole(
     "shards_per_client", None, "Shards a client gets (partitions shards and multimodal)."
 )
 SINGLE_CLASS = flags.DEFINE_bool(
@@ -37,20 +38,18 @@ MINORITY_CLASSES = flags.DEFINE_list(
     None,
     "Labels, such as 0,2,4: the classes that the minority's clients hold (partition multimodal).",
 )
-MINORITY_CLIENTS = flags.DEFINE_integer(
+MINORITY_CLIENTS = numbers.whole(
     "minority_clients",
     None,
     "How many of --num_clients are the minority (partition multimodal).",
-    lower_bound=1,
 )
-DIRICHLET_ALPHA = flags.DEFINE_float(
-    "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet)."
+DIRICHLET_ALPHA = numbers.real(
+    "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet).", above=True
 )
-DIRICHLET_MIN_EXAMPLES = flags.DEFINE_integer(
+DIRICHLET_MIN_EXAMPLES = numbers.whole(
     "dirichlet_min_examples",
     None,
     "Training examples that each client gets at least (partition dirichlet).",
-    lower_bound=1,
 )
 CLIENT_CLASSES = flags.DEFINE_string(
     "client_classes",
@@ -60,14 +59,15 @@ CLIENT_CLASSES = flags.DEFINE_string(
 GROUP_COLUMN = flags.DEFINE_string(
     "group_column", None, "Column with the natural owner of an example (partition groups)."
 )
-MAX_GROUPS = flags.DEFINE_integer(
+MAX_GROUPS = numbers.whole(
     "max_groups", None, "Use this many of the natural owners (partition groups)."
 )
-SHARED_CLASSES = flags.DEFINE_integer(
+SHARED_CLASSES = numbers.whole(
     "shared_classes",
     None,
     "So many classes stay with all clients, each other one with a single client: for classes that "
     "are disjoint but for a few (partition groups). Default: all stay.",
+    low=0,
 )
 CLUSTER_PROJECTION = flags.DEFINE_enum(
     "cluster_projection",
@@ -76,11 +76,10 @@ CLUSTER_PROJECTION = flags.DEFINE_enum(
     "What features are projected with before they are clustered (partition clusters). Default: "
     "principal components.",
 )
-CLUSTER_COMPONENTS = flags.DEFINE_integer(
+CLUSTER_COMPONENTS = numbers.whole(
     "cluster_components",
     None,
     "How many dimensions they are projected to (partition clusters). Default: 2.",
-    lower_bound=1,
 )
 CLUSTER_ASSIGNMENT = flags.DEFINE_enum(
     "cluster_assignment",
@@ -89,43 +88,40 @@ CLUSTER_ASSIGNMENT = flags.DEFINE_enum(
     "Examples go to the nearest cluster of their own class, or of all classes (partition "
     "clusters). Default: of their own.",
 )
-SHUFFLE_FRACTION = flags.DEFINE_float(
+SHUFFLE_FRACTION = numbers.real(
     "shuffle_fraction",
     None,
     "Share of all examples that change places at random: 0 for clients as different as can be, 1 "
     "for clients that are alike (partition clusters). Default: 0.",
-    lower_bound=0.0,
-    upper_bound=1.0,
+    high=1.0,
 )
-INITIAL_EXAMPLES = flags.DEFINE_integer(
+INITIAL_EXAMPLES = numbers.whole(
     "initial_examples",
     0,
     "Training examples, drawn at random, that no client gets and the server trains on before the "
     "first round: --method=centralized --pooled=server, from whose run others start.",
-    lower_bound=0,
+    low=0,
 )
-SELECTION_EXAMPLES = flags.DEFINE_integer(
+SELECTION_EXAMPLES = numbers.whole(
     "selection_examples",
     0,
     "Training examples, drawn at random, that no client gets and the server judges models by "
     "(methods opt_fl and mix_fl).",
-    lower_bound=0,
+    low=0,
 )
 ALLOW_EMPTY_TEST = flags.DEFINE_bool(
     "allow_empty_test", False, "Accept clients without test examples; they are not tested."
 )
-LOCAL_TEST_FRACTION = flags.DEFINE_float(
+LOCAL_TEST_FRACTION = numbers.real(
     "local_test_fraction",
     None,
     "Deal the training examples alone, and test each client on this share of its own. Default: the "
     "data set's test examples are dealt as well.",
-    lower_bound=0.0,
-    upper_bound=0.9,
+    high=0.9,
 )
-VALIDATION_FRACTION = flags.DEFINE_float(
+VALIDATION_FRACTION = numbers.real(
     "validation_fraction",
     0.0,
     "Share of each client's training examples that is set apart for validation.",
-    lower_bound=0.0,
-    upper_bound=0.9,
+    high=0.9,
 )

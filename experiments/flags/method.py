@@ -2,6 +2,7 @@
 
 from absl import flags
 
+from experiments.flags import numbers
 from tff_het import methods
 from tff_het.learning import acquisition
 from tff_het.methods import cgau
@@ -26,11 +27,10 @@ ENSEMBLE_SELECTION = flags.DEFINE_enum(
     "What the server judges models by (methods opt_fl and mix_fl): its --selection_examples, or, "
     "as the paper, the test set, which makes results too good.",
 )
-ENSEMBLE_DROPOUT_SAMPLES = flags.DEFINE_integer(
+ENSEMBLE_DROPOUT_SAMPLES = numbers.whole(
     "ensemble_dropout_samples",
     None,
     "Passes under dropout over which such a judgement is averaged. Default: 20.",
-    lower_bound=1,
 )
 MODEL = flags.DEFINE_enum(
     "model",
@@ -50,25 +50,21 @@ LOCAL_LOSS = flags.DEFINE_enum(
     "A loss on the local representation, with a network of its own that stays at the client "
     "(method lg_fedavg). Default: none.",
 )
-LOCAL_LOSS_WEIGHT = flags.DEFINE_float(
-    "local_loss_weight", None, "What --local_loss counts. Default: 1.", lower_bound=0.0
-)
+LOCAL_LOSS_WEIGHT = numbers.real("local_loss_weight", None, "What --local_loss counts. Default: 1.")
 NORM_WEIGHTS = flags.DEFINE_bool(
     "norm_weights",
     None,
     "Weigh clients by the norm of their update too (method lg_fedavg). Default: no.",
 )
-PROXIMAL_STRENGTH = flags.DEFINE_float(
+PROXIMAL_STRENGTH = numbers.real(
     "proximal_strength",
     None,
     "mu: how strongly clients are held near the global model (method fed_prox). Default: 1.",
-    lower_bound=0.0,
 )
-Q = flags.DEFINE_float(
+Q = numbers.real(
     "q",
     None,
     "How much a client's loss counts; 0 for all clients the same (method q_ffl). Default: 0.001.",
-    lower_bound=0.0,
 )
 FACTORS = flags.DEFINE_list(
     "factors",
@@ -76,26 +72,28 @@ FACTORS = flags.DEFINE_list(
     "F of each layer that is factorised, such as conv_1=25,conv_2=25 (method waffle). Default: all "
     "hidden layers, each with as many factors as outputs.",
 )
-ALPHA_OVER_FACTORS = flags.DEFINE_float(
+ALPHA_OVER_FACTORS = numbers.real(
     "alpha_over_factors",
     None,
     "alpha / F, of the Indian Buffet Process (method waffle). Default: 1.",
+    above=True,
 )
-TEMPERATURE = flags.DEFINE_float(
-    "temperature", None, "Of the relaxed Bernoulli (method waffle). Default: 2/3."
+TEMPERATURE = numbers.real(
+    "temperature", None, "Of the relaxed Bernoulli (method waffle). Default: 2/3.", above=True
 )
-POSTERIOR_RATE = flags.DEFINE_float(
+POSTERIOR_RATE = numbers.real(
     "posterior_rate",
     None,
     "How many times faster than everything else clients learn which factors they use (method "
     "waffle). Default: 100000.",
+    above=True,
 )
-EVALUATION_SAMPLES = flags.DEFINE_integer(
+EVALUATION_SAMPLES = numbers.whole(
     "evaluation_samples",
     None,
     "Draws of the factors that predictions are averaged over (method waffle). Default: 0, the "
     "posterior's mean instead.",
-    lower_bound=0,
+    low=0,
 )
 KEEP_GLOBALS = flags.DEFINE_bool(
     "keep_globals",
@@ -151,11 +149,10 @@ ADVERSARY_WEIGHTS = flags.DEFINE_list(
 ADVERSARY_LAYER = flags.DEFINE_string(
     "adversary_layer", None, "The layer that the adversary sees. Default: the last hidden one."
 )
-ADVERSARY_STEPS = flags.DEFINE_integer(
+ADVERSARY_STEPS = numbers.whole(
     "adversary_steps",
     None,
     "The adversary learns from every batch, the network from one in so many. Default: 1.",
-    lower_bound=1,
 )
 ACQUISITION = flags.DEFINE_enum(
     "acquisition",
@@ -165,69 +162,59 @@ ACQUISITION = flags.DEFINE_enum(
     "function, and drop it afterwards; --local_epochs are passes over what was acquired. Default: "
     "they train on all of their examples.",
 )
-ACQUISITION_SIZE = flags.DEFINE_integer(
-    "acquisition_size", None, "Examples in an acquisition. Default: 400.", lower_bound=1
+ACQUISITION_SIZE = numbers.whole(
+    "acquisition_size", None, "Examples in an acquisition. Default: 400."
 )
-ACQUISITIONS_PER_ROUND = flags.DEFINE_integer(
-    "acquisitions_per_round", None, "Acquisitions in a round. Default: 1.", lower_bound=1
+ACQUISITIONS_PER_ROUND = numbers.whole(
+    "acquisitions_per_round", None, "Acquisitions in a round. Default: 1."
 )
-POOL_SIZE = flags.DEFINE_integer(
-    "pool_size", None, "Examples in a client's pool. Default: 4000.", lower_bound=1
-)
-KEPT_PER_CLASS = flags.DEFINE_integer(
+POOL_SIZE = numbers.whole("pool_size", None, "Examples in a client's pool. Default: 4000.")
+KEPT_PER_CLASS = numbers.whole(
     "kept_per_class",
     None,
     "Examples of each class that a client trains on beside those of every acquisition. Default: 0.",
-    lower_bound=0,
+    low=0,
 )
-DROPOUT_SAMPLES = flags.DEFINE_integer(
+DROPOUT_SAMPLES = numbers.whole(
     "dropout_samples",
     None,
     "Predictions with dropout that the pool is scored by (all of --acquisition but random). "
     "Default: 20.",
-    lower_bound=1,
 )
 LOCAL_STATISTICS = flags.DEFINE_bool(
     "local_statistics",
     False,
     "Clients keep the moving statistics of their batch normalisation. Default: they are averaged.",
 )
-LOCAL_EPOCHS = flags.DEFINE_integer(
-    "local_epochs", None, "Passes over a client's examples in a round (E).", lower_bound=1
+LOCAL_EPOCHS = numbers.whole(
+    "local_epochs", None, "Passes over a client's examples in a round (E)."
 )
-LOCAL_STEPS = flags.DEFINE_integer(
-    "local_steps", None, "Steps in a round, instead of --local_epochs.", lower_bound=1
-)
+LOCAL_STEPS = numbers.whole("local_steps", None, "Steps in a round, instead of --local_epochs.")
 AT_MOST_ONE_PASS = flags.DEFINE_bool(
     "at_most_one_pass", False, "With --local_steps: stop at the end of the first pass."
 )
-BATCH_SIZE = flags.DEFINE_integer("batch_size", None, "Examples in a step (B).", lower_bound=1)
+BATCH_SIZE = numbers.whole("batch_size", None, "Examples in a step (B).")
 SHUFFLE = flags.DEFINE_bool("shuffle", True, "Whether each pass has an order of its own.")
 CLIENT_OPTIMIZER = flags.DEFINE_enum(
     "client_optimizer", "sgd", ["sgd", "adam"], "The clients' optimizer, new in every round."
 )
-CLIENT_LEARNING_RATE = flags.DEFINE_float(
-    "client_learning_rate", None, "Its learning rate.", lower_bound=0.0
-)
-CLIENT_MOMENTUM = flags.DEFINE_float(
-    "client_momentum", None, "Its momentum (sgd).", lower_bound=0.0, upper_bound=1.0
-)
-LEARNING_RATE_DECAY = flags.DEFINE_float(
+CLIENT_LEARNING_RATE = numbers.real("client_learning_rate", None, "Its learning rate.", above=True)
+CLIENT_MOMENTUM = numbers.real("client_momentum", None, "Its momentum (sgd).", high=1.0, below=True)
+LEARNING_RATE_DECAY = numbers.real(
     "learning_rate_decay",
     0.0,
     "In round t, counted from 0, the clients' rate is client_learning_rate / (1 + decay * t).",
-    lower_bound=0.0,
 )
-WEIGHT_DECAY = flags.DEFINE_float(
-    "weight_decay", 0.0, "L2 weight decay in the clients' gradients.", lower_bound=0.0
+WEIGHT_DECAY = numbers.real("weight_decay", 0.0, "L2 weight decay in the clients' gradients.")
+CLIP_NORM = numbers.real(
+    "clip_norm", None, "Global norm that gradients are clipped to.", above=True
 )
-CLIP_NORM = flags.DEFINE_float("clip_norm", None, "Global norm that gradients are clipped to.")
 AUGMENT = flags.DEFINE_bool("augment", False, "Random crops (4 pixels) and mirror images.")
 SERVER_OPTIMIZER = flags.DEFINE_enum(
     "server_optimizer", None, ["sgd", "adam", "yogi"], "The server's. Default: plain averaging."
 )
-SERVER_LEARNING_RATE = flags.DEFINE_float(
-    "server_learning_rate", None, "Learning rate of --server_optimizer.", lower_bound=0.0
+SERVER_LEARNING_RATE = numbers.real(
+    "server_learning_rate", None, "Learning rate of --server_optimizer.", above=True
 )
 AGGREGATOR = flags.DEFINE_enum(
     "aggregator",
@@ -237,36 +224,36 @@ AGGREGATOR = flags.DEFINE_enum(
     "(robust); clipped, every client the same, with noise for differential privacy (dp); or "
     "quantised before they are sent (compressed).",
 )
-NOISE_MULTIPLIER = flags.DEFINE_float(
+NOISE_MULTIPLIER = numbers.real(
     "noise_multiplier",
     None,
     "Standard deviation of the noise in the sum of updates, over --update_clip_norm "
     "(--aggregator=dp).",
-    lower_bound=0.0,
 )
-UPDATE_CLIP_NORM = flags.DEFINE_float(
+UPDATE_CLIP_NORM = numbers.real(
     "update_clip_norm",
     None,
     "Norm that a client's update is clipped to (--aggregator=dp).",
-    lower_bound=0.0,
 )
-DELTA = flags.DEFINE_float(
+DELTA = numbers.real(
     "delta",
     None,
     "The delta that epsilon is computed for, best below 1 / number of clients (--aggregator=dp). "
     "Default: 1e-5.",
+    high=1.0,
+    above=True,
+    below=True,
 )
-QUANTIZATION_BITS = flags.DEFINE_integer(
+QUANTIZATION_BITS = numbers.whole(
     "quantization_bits",
     None,
     "Bits of a number that is sent (--aggregator=compressed). Default: 8.",
-    lower_bound=1,
-    upper_bound=16,
+    high=16,
 )
-QUANTIZATION_THRESHOLD = flags.DEFINE_integer(
+QUANTIZATION_THRESHOLD = numbers.whole(
     "quantization_threshold",
     None,
     "Only variables of more numbers than this are quantised (--aggregator=compressed). Default: "
     "20000.",
-    lower_bound=0,
+    low=0,
 )

@@ -2,13 +2,12 @@
 
 from absl import flags
 
+from experiments.flags import numbers
 from tff_het.simulation import runtime, tracking
 
-ROUNDS = flags.DEFINE_integer(
-    "rounds", None, "Rounds of training. Default: what suits the data set.", lower_bound=1
-)
-CLIENTS_PER_ROUND = flags.DEFINE_integer(
-    "clients_per_round", None, "Clients that train in a round. Default: all.", lower_bound=1
+ROUNDS = numbers.whole("rounds", None, "Rounds of training. Default: what suits the data set.")
+CLIENTS_PER_ROUND = numbers.whole(
+    "clients_per_round", None, "Clients that train in a round. Default: all."
 )
 SAMPLING = flags.DEFINE_enum(
     "sampling",
@@ -17,13 +16,13 @@ SAMPLING = flags.DEFINE_enum(
     "Who trains in a round: clients drawn at random, or one after another, from the first one on "
     "(with --clients_per_round=1: sequential training).",
 )
-GOAL_ACCURACY = flags.DEFINE_float(
+GOAL_ACCURACY = numbers.real(
     "goal_accuracy",
     None,
     "Train until the mean accuracy over clients reaches this (0.975, say), for --rounds at most; "
     "looked for whenever clients are evaluated.",
-    lower_bound=0.0,
-    upper_bound=1.0,
+    above=True,
+    high=1.0,
 )
 GOAL_SELECTION = flags.DEFINE_enum(
     "goal_selection",
@@ -36,17 +35,15 @@ START_FROM = flags.DEFINE_string(
     None,
     "Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training starts from.",
 )
-EVAL_EVERY = flags.DEFINE_integer(
-    "eval_every", 1, "Evaluate all clients after every so many rounds.", lower_bound=1
-)
+EVAL_EVERY = numbers.whole("eval_every", 1, "Evaluate all clients after every so many rounds.")
 NEW_TEST = flags.DEFINE_bool(
     "new_test",
     False,
     "After the last round, test the ensemble of all clients' models on the whole test set: so many "
     "predictions as clients times examples.",
 )
-SEED = flags.DEFINE_integer(
-    "seed", 0, "Every random draw of the run follows from it.", lower_bound=0
+SEED = numbers.whole(
+    "seed", 0, "Every random draw of the run follows from it.", low=0, high=2**63 - 1
 )
 RUNTIME = flags.DEFINE_enum(
     "runtime",
@@ -54,11 +51,10 @@ RUNTIME = flags.DEFINE_enum(
     list(runtime.RUNTIMES),
     "What executes the rounds: this process, or TFF's own worker, the reference.",
 )
-CLIENTS_IN_PARALLEL = flags.DEFINE_integer(
+CLIENTS_IN_PARALLEL = numbers.whole(
     "clients_in_parallel",
     None,
     "Clients that train at the same time. Default: one a core. Results do not depend on it.",
-    lower_bound=1,
 )
 WORKERS = flags.DEFINE_list(
     "workers",
@@ -67,11 +63,12 @@ WORKERS = flags.DEFINE_list(
     "whatever --runtime says, with the numbers of --runtime=worker. Trusted networks only; see "
     "docs/several_machines.md.",
 )
-WORKER_DEADLINE = flags.DEFINE_float(
+WORKER_DEADLINE = numbers.real(
     "worker_deadline",
     None,
     "Seconds without a sign of life after which one of --workers is lost, and its clients are done "
     "again by the others. Default: 60.",
+    above=True,
 )
 SHARED_EXAMPLES_DIR = flags.DEFINE_string(
     "shared_examples_dir",
@@ -84,12 +81,8 @@ OUTPUT_DIR = flags.DEFINE_string(
     "runs/demo",
     "Where the results go. A folder with an unfinished run of the same flags is continued.",
 )
-CHECKPOINT_EVERY = flags.DEFINE_integer(
-    "checkpoint_every", 1, "Save after every so many rounds.", lower_bound=1
-)
-KEEP_CHECKPOINTS = flags.DEFINE_integer(
-    "keep_checkpoints", 2, "How many checkpoints to keep.", lower_bound=1
-)
+CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Save after every so many rounds.")
+KEEP_CHECKPOINTS = numbers.whole("keep_checkpoints", 2, "How many checkpoints to keep.")
 CLIENT_STORE = flags.DEFINE_enum(
     "client_store",
     "memory",

@@ -62,13 +62,15 @@ def run_all(
                     worker.give(task)
             ended = multiprocessing.connection.wait([w.connection for w in workers if w.task])
             for worker in [w for w in workers if w.connection in ended]:
-                task, seconds, how = worker.take()
+                task, seconds, result = worker.take()
                 queue.note(task, seconds)
-                if how:
+                if isinstance(result, Exception):
+                    raise result
+                if isinstance(result, str):
                     key = store.read(task.folder).record.get("key", "")
-                    store.write(task.folder, Status.FAILED, key, error=how)
+                    result = store.write(task.folder, Status.FAILED, key, error=result)
                     workers[workers.index(worker)] = start()
-                yield task, store.read(task.folder)
+                yield task, result
     finally:
         for worker in workers:
             worker.end()
@@ -96,17 +98,21 @@ class _Worker:
         self.cells.add(_cell(task))
         self.connection.send(self._tasks.index(task))
 
-    def take(self) -> tuple[Task, float, str]:
-        """Returns what has ended, its seconds, and how its process ended if that did as well."""
+    def take(self) -> tuple[Task, float, Run | OSError | str]:
+        """Returns what has ended, its seconds, and what it gave.
+
+        That is the run; an error where not even its failure could be kept; or how its process
+        ended where that did.
+        """
         assert self.task is not None
         task, self.task = self.task, None
-        seconds, how = time.monotonic() - self._given, ""
+        seconds = time.monotonic() - self._given
         try:
-            self.connection.recv()
+            return task, seconds, self.connection.recv()
         except EOFError:
             self._process.join()
             how = f"The process of this run ended with code {self._process.exitcode}."
-        return task, seconds, how
+            return task, seconds, how
 
     def end(self) -> None:
         """Asks it to stop, as a signal does: its run goes on from there the next time."""
@@ -125,9 +131,13 @@ def _work(
     dying_with_parent.ask(parent)
     with contextlib.suppress(KeyboardInterrupt), executing.use():
         while True:
-            number = connection.recv()
-            runner.make(tasks[number], data_dir=data_dir, runtime_name=executing.name)
-            connection.send(number)
+            task = tasks[connection.recv()]
+            try:
+                made = runner.make(task, data_dir=data_dir, runtime_name=executing.name)
+            except OSError as error:  # The disk is full: the program ends.
+                connection.send(error)
+            else:
+                connection.send(made)
 
 
 class _Queue:

@@ -9,10 +9,10 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from absl import flags, logging
 
+from experiments.flags import command_line, numbers
 from experiments.harness import jobs, runner, store
 from experiments.harness.experiment import SCALES, Experiment
 from experiments.harness.store import Status
@@ -44,11 +44,10 @@ def define_run_flags() -> flags.FlagValues:
         flag_values=values,
     )
     flags.DEFINE_string("output_dir", "runs", "Where the results go.", flag_values=values)
-    flags.DEFINE_integer(
+    numbers.whole(
         "seeds",
         None,
         "Seeds 0 to this, exclusive. Default: what the scale has.",
-        lower_bound=1,
         flag_values=values,
     )
     flags.DEFINE_bool(
@@ -57,19 +56,18 @@ def define_run_flags() -> flags.FlagValues:
     flags.DEFINE_string(
         "shard", "1/1", "i/n makes part i of n, each on a machine of its own.", flag_values=values
     )
-    flags.DEFINE_integer(
+    numbers.whole(
         "jobs",
         None,
         "Runs made at the same time, each in a process of its own, with the runtime in_process. "
         "Default: one a core. No result depends on it; what measures time runs alone.",
-        lower_bound=1,
         flag_values=values,
     )
     flags.DEFINE_enum(
         "runtime", "in_process", list(runtime.RUNTIMES), "As in training.", flag_values=values
     )
     flags.DEFINE_list("workers", None, "As in training.", flag_values=values)
-    flags.DEFINE_float("worker_deadline", None, "As in training.", flag_values=values)
+    numbers.real("worker_deadline", None, "As in training.", above=True, flag_values=values)
     return values
 
 
@@ -82,53 +80,50 @@ def main(experiment: Experiment, description: str | None, argv: Sequence[str] | 
       argv: Its command line; by default the process's.
 
     Returns:
-      The exit code: 1 where runs failed, 2 where flags do not fit.
+      The exit code: 1 where runs failed. Where flags do not fit, the program ends with code 2.
     """
     values = define_flags()
-    if (code := parse(values, description, argv or sys.argv)) is not None:
-        return code
-    return make_runs(experiment, values["scale"].value, values)
+    parse(values, description, argv or sys.argv)
+    with command_line.errors_in_one_line():
+        return make_runs(experiment, values["scale"].value, values)
 
 
-def parse(values: flags.FlagValues, description: str | None, argv: Sequence[str]) -> int | None:
-    """Reads a command line; returns the exit code where that is all there is to do."""
+def parse(values: flags.FlagValues, description: str | None, argv: Sequence[str]) -> None:
+    """Reads a command line; ends the program where it asks for help or does not fit."""
     if {"--help", "-h", "--helpshort"} & set(argv[1:]):
         print(f"{description or ''}\n{values.get_help()}")
-        return 0
-    try:
-        if rest := values(list(argv))[1:]:
-            raise flags.Error(f"Not a flag: {' '.join(rest)}")
-    except flags.Error as error:
-        return refuse(f"{error} (--help lists all flags)")
-    return None
+        sys.exit(0)
+    command_line.read(values, list(argv))
 
 
 def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> int:
-    """Makes the runs of one scale, or prints their plan; returns the exit code."""
+    """Makes the runs of one scale, or prints their plan; returns the exit code.
+
+    Raises:
+      ValueError: If flags do not fit, or a file of results is damaged.
+      OSError: If a file cannot be read or written.
+    """
     logging.set_verbosity(logging.WARNING)
     if scale not in experiment.scales:
-        return refuse(f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}.")
-    try:
-        index, parts = _shard(values["shard"].value)
-        executing, count = _executing(values), _jobs(values)
-    except ValueError as error:
-        return refuse(error)
-    output_dir = Path(values["output_dir"].value)
+        raise ValueError(
+            f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
+        )
+    index, parts = _shard(values["shard"].value)
+    executing, count = _executing(values), _jobs(values)
+    output_dir = command_line.folder(values)
     seeds = range(values["seeds"].value or experiment.scales[scale].num_seeds)
     tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, parts)
     if values["dry_run"].value:
         print(plan_text(tasks, values["data_dir"].value))
         return 0
+    for task in tasks:
+        store.read(task.folder)  # What is damaged is refused before work starts.
     store.write_seeds(output_dir / experiment.paper / experiment.name / scale, seeds)
     # Between two runs, where no training listens to it.
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        return _run(tasks, values, executing, count)
-    except KeyboardInterrupt:
-        print("Stopped: the same command goes on from here.", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except TimeoutError as error:  # Workers that do not answer, at first or after all were lost.
-        return refuse(f"{error} The same command goes on from here.")
+        with command_line.errors_in_one_line(exit_code=1):
+            return _run(tasks, values, executing, count)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -184,16 +179,10 @@ def _run(
             f"{result.status.value}{f' ({result.error})' if result.error else ''}",
             flush=True,
         )
-        bad += result.status is Status.FAILED
+        bad += result.status not in (Status.OK, Status.MISSING_DATA)
     output_dir = values["output_dir"].value
     print(f"The page: python -m experiments.report --output_dir={output_dir}")
     return 1 if bad else 0
-
-
-def refuse(why: str | Exception) -> int:
-    """Says in one line what does not fit; returns the exit code."""
-    print(f"error: {' '.join(str(why).split())}", file=sys.stderr)
-    return 2
 
 
 def plan_text(tasks: Sequence[runner.Task], data_dir: str | None) -> str:

@@ -6,7 +6,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import math
 import os
 import platform
@@ -23,7 +22,7 @@ from experiments import train
 from experiments.harness import data, identity, store
 from experiments.harness.experiment import Call, Cell, Experiment, Training
 from experiments.harness.store import Results, Run, Status
-from tff_het.simulation import runtime, several_workers
+from tff_het.simulation import records, runtime, several_workers
 
 # After these, nothing more can be executed until a runtime is opened anew.
 _RUNTIME_IS_GONE = (runtime.WorkerDied, several_workers.NoWorkerLeft)
@@ -168,11 +167,20 @@ def run_all(
 def make(task: Task, *, data_dir: str | None, runtime_name: str = "in_process") -> Run:
     """Makes one run, or goes on with it, in the runtime that is installed.
 
+    What another program is making stays as it is.
+
     Raises:
       WorkerDied, NoWorkerLeft: If the runtime is gone; the run is kept as failed.
     """
-    if is_done(task, data_dir):
-        return store.read(task.folder)
+    with store.claimed(task.folder) as is_mine:
+        if not is_mine:
+            return Run(task.folder, Status.UNFINISHED, {"error": "another program is making it"})
+        if is_done(task, data_dir):
+            return store.read(task.folder)
+        return _make(task, data_dir, runtime_name)
+
+
+def _make(task: Task, data_dir: str | None, runtime_name: str) -> Run:
     key = ""
     try:
         found = _find_data(task, data_dir)
@@ -222,7 +230,7 @@ def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
         if start is not None:
             values["start_from"] = str(start)
         train.run(values, folder)
-        summary = json.loads((folder / "summary.json").read_text())
+        summary = records.read_json(folder / "summary.json")
         metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}
     else:
         # Functions read all their data sets at one place; without any, they need none.

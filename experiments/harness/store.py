@@ -4,11 +4,15 @@ OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in f
 OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
 """
 
+import contextlib
 import csv
 import dataclasses
 import enum
+import fcntl
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +58,22 @@ class Run:
         """Its numbers, of a run that succeeded."""
         return self.record["metrics"]
 
+    def file(self, name: str) -> Path:
+        """Returns the path of one of its files.
+
+        Raises:
+          ValueError: If the file is not as the run left it.
+        """
+        path = self.files / name
+        if not path.is_file() or _digest(path.read_bytes()) != self.record["files"].get(name):
+            raise ValueError(
+                f"{path} is not as its run left it. Delete {self.folder} to make the run again."
+            )
+        return path
+
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""
-        with (self.files / "metrics.csv").open() as file:
+        with self.file("metrics.csv").open() as file:
             rows = [row for row in csv.DictReader(file) if row[column]]
         return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
 
@@ -65,26 +82,57 @@ def read(folder: Path) -> Run:
     """Reads what is known of a run.
 
     Raises:
-      ValueError: If its `result.json` was not written by this program.
+      ValueError: If its `result.json` is not as this program has written it.
     """
     path = folder / "result.json"
     if not path.exists():
         return Run(folder, Status.ABSENT)
-    try:
-        record = json.loads(path.read_text())
-        return Run(folder, Status(record["status"]), record)
-    except (ValueError, KeyError, TypeError) as error:
+    record = records.read_json(path)
+    if record.pop("checksum", None) != _checksum(record):
         raise ValueError(
-            f"{path} is not a result as this program writes it ({error!r}). Delete it to run anew."
-        ) from error
+            f"{path} is not a result as this program writes it: it differs from its checksum. "
+            "Delete it to make the run again."
+        )
+    return Run(folder, Status(record["status"]), record)
 
 
 def write(folder: Path, status: Status, key: str, **values: Any) -> Run:
-    """Keeps what became of a run, whole or not at all."""
+    """Keeps what became of a run, whole or not at all; where it succeeded, its files' digests."""
     record = {"status": status.value, "key": key, **values}
     folder.mkdir(parents=True, exist_ok=True)
-    records.write_json(folder / "result.json", record)
+    if status is Status.OK:
+        record["files"] = digests(folder / "files")
+    records.write_json(folder / "result.json", record | {"checksum": _checksum(record)})
     return Run(folder, status, record)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Returns what tells the content of each file in a folder, by name."""
+    return {p.name: _digest(p.read_bytes()) for p in sorted(folder.glob("*")) if p.is_file()}
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    return _digest(json.dumps(record, sort_keys=True).encode())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """Whether no other program is making the run; until the block ends, none will."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_mine = True
+    except BlockingIOError:
+        is_mine = False
+    try:
+        yield is_mine
+    finally:
+        os.close(descriptor)
 
 
 def write_seeds(folder: Path, seeds: Sequence[int]) -> None:
@@ -94,9 +142,18 @@ def write_seeds(folder: Path, seeds: Sequence[int]) -> None:
 
 
 def read_seeds(folder: Path) -> tuple[int, ...] | None:
-    """Reads `plan.json`; None where nothing was ever run."""
+    """Reads `plan.json`; None where nothing was ever run.
+
+    Raises:
+      ValueError: If it was not written by this program.
+    """
     path = folder / "plan.json"
-    return tuple(json.loads(path.read_text())["seeds"]) if path.exists() else None
+    if not path.exists():
+        return None
+    seeds = records.read_json(path).get("seeds")
+    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+        raise ValueError(f"{path} is damaged. Give the table's command again, with its --seeds.")
+    return tuple(seeds)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _saved(results: Results, setting: str) -> dict[str, np.ndarray] | None:
     runs = results.ok([setting], seed)
     if runs is None:
         return None
-    with np.load(runs[setting].files / "two_clients.npz") as arrays:
+    with np.load(runs[setting].file("two_clients.npz")) as arrays:
         return dict(arrays)
 
 

@@ -142,7 +142,7 @@ def _draw(results: Results) -> Drawing | None:
             name = _name(data, setting)
             found = [runs for seed in results.seeds if (runs := results.ok([name], seed))]
             if found:
-                shown.append((f"{data}, {setting}", np.load(found[0][name].files / _FILE)))
+                shown.append((f"{data}, {setting}", np.load(found[0][name].file(_FILE))))
     if not shown:
         return None
     columns = min(3, len(shown))

@@ -168,7 +168,7 @@ def _draw_curves(results: Results) -> Drawing | None:
     drawn = False
     for (setting, fraction), row in zip(panels, rows, strict=True):
         curves = [
-            _curves(runs[setting].files / online.CURVES, fraction)
+            _curves(runs[setting].file(online.CURVES), fraction)
             for seed in results.seeds
             if (runs := results.ok([setting], seed)) is not None
         ]
@@ -206,7 +206,7 @@ def _draw_pictures(results: Results) -> Drawing | None:
     runs = [run for seed in results.seeds for run in (results.ok([*SETTINGS], seed) or {}).values()]
     if not runs:
         return None
-    pictures = np.load(runs[0].files / online.PICTURES)
+    pictures = np.load(runs[0].file(online.PICTURES))
     rows = [pictures[name] for name in ("normal", "rotated")]
     figure = Drawing(figsize=(10, 2.2), layout="constrained")
     axes = figure.subplots(2, max(map(len, rows)), squeeze=False)

@@ -37,7 +37,7 @@ _COLUMNS = {
 
 def _by_group(run: Run) -> dict[str, list[float]]:
     """Every client's accuracy after the last round."""
-    with (run.files / "clients.csv").open() as file:
+    with run.file("clients.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
     found: dict[str, list[float]] = {}
     for row in rows:

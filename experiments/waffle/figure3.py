@@ -77,7 +77,7 @@ def _draw(results: Results) -> Drawing | None:
     seed, runs = next(((seed, runs) for seed, runs in found if runs), (0, None))
     if runs is None:
         return None
-    pictures = {cell: np.load(run.files / attacking.PICTURES) for cell, run in runs.items()}
+    pictures = {cell: np.load(run.file(attacking.PICTURES)) for cell, run in runs.items()}
     shown = {"Mean of the client's own": pictures[FED_AVG]["means"]}
     shown |= {name: pictures[cell][local] for name, cell, local in _ROWS}
     classes = pictures[FED_AVG]["classes"]

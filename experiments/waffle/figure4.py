@@ -98,7 +98,7 @@ def _draw(results: Results) -> Drawing | None:
     figure = Drawing(figsize=(9.0, 5.4), layout="constrained")
     figure.suptitle(f"seed {seed}", fontsize="small")
     for setting, ax in zip(cells, figure.subplots(2, 1), strict=True):
-        with np.load(runs[setting].files / _COUNTS) as file:
+        with np.load(runs[setting].file(_COUNTS)) as file:
             counts, groups = file["counts"], file["group"]
         image = ax.imshow(counts.T, aspect="auto", cmap="Blues", interpolation="nearest")
         ax.set(title=setting, xlabel="client", ylabel="class", yticks=range(counts.shape[1]))

@@ -587,9 +587,7 @@ def test_divergence_is_an_error_with_advice(train, make_process, tmp_path):
     assert saved_rounds(tmp_path) == [int(row["round"]) for row in done][-2:]
 
 
-def test_divergence_in_the_last_step_of_a_round_is_seen_by_the_evaluation(
-    train, make_process, population
-):
+def test_divergence_in_the_last_step_of_a_round_is_seen(train, make_process, population):
     # A single step: the loss before it is fine, the model after it is not.
     process = make_process("fed_avg", 1e38)
     few = Population(
@@ -598,8 +596,8 @@ def test_divergence_in_the_last_step_of_a_round_is_seen_by_the_evaluation(
         )
         for client in population
     )
-    with pytest.raises(DivergedError, match=r"local_test_loss_mean of round 1 is (nan|inf)"):
-        train(method=process, clients=few, rounds=1)
+    with pytest.raises(DivergedError, match="state of the server after round 1 is not finite"):
+        train(method=process, clients=few, rounds=2, eval_every=2)
 
 
 @pytest.mark.parametrize("name", ["rounds", "eval_every", "checkpoint_every", "keep_checkpoints"])

@@ -26,6 +26,7 @@ from tff_het import seeding
 from tff_het.attacks.attacker import Examples, Reconstructed
 from tff_het.learning.process import FederatedProcess
 from tff_het.models.model import ClientContext, Variables
+from tff_het.numbers import INT32, Number
 
 _LARGEST_FILTER = 11  # Of SSIM, as Wang et al. (2004) have it.
 
@@ -48,11 +49,10 @@ class Settings:
     noise: float = 0.0
 
     def __post_init__(self):
-        if self.steps < 1 or self.rate <= 0 or self.smoothness < 0 or not 0 <= self.noise <= 1:
-            raise ValueError(
-                "Expected at least one step, a positive rate, a smoothness of 0 or more and noise "
-                f"in [0, 1]; found {self}."
-            )
+        Number(1, INT32, is_whole=True).check("steps", self.steps)
+        Number(low=0, above=True).check("rate", self.rate)
+        Number(low=0).check("smoothness", self.smoothness)
+        Number(0, 1).check("noise", self.noise)
 
 
 class Inversion:

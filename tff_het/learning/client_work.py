@@ -14,6 +14,7 @@ from tff_het.learning import batching
 from tff_het.learning.augmentation import Augmentation
 from tff_het.learning.descent import Descent, trainable_of, with_trainable
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Model, Variables, Weights
+from tff_het.numbers import INT32, Number
 
 # Steps in one turn of the loop. A turn hands on every value that it carries, also those that a step
 # only reads (the examples, the order), at the cost of three operations each.
@@ -69,6 +70,17 @@ class ClientResult(NamedTuple):
     metrics: Any
     state: ClientState
 
+
+_COUNT = Number(1, INT32, is_whole=True)
+_LIMITS = {
+    "batch_size": _COUNT,
+    "epochs": _COUNT,
+    "steps": _COUNT,
+    "opponent_steps": _COUNT,
+    "clip_norm": Number(low=0, above=True),
+    "weight_decay": Number(low=0),
+}
+_MOST_EXAMPLES = 50_000_000  # Of a client's round, whose order is laid out before its first step.
 
 # (variables in a step, those at the beginning of the round) -> float32 [], added to the loss.
 Penalty = Callable[[Variables, Variables], tf.Tensor]
@@ -137,19 +149,37 @@ class LocalTraining:
                 "Give the length of local training as either epochs or steps; found "
                 f"epochs={self.epochs}, steps={self.steps}."
             )
-        for name in ("batch_size", "epochs", "steps", "clip_norm", "opponent_steps"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be positive, found {value}.")
+        for name, number in _LIMITS.items():
+            if (value := getattr(self, name)) is not None:
+                number.check(name, value)
         if self.at_most_one_pass and self.steps is None:
             raise ValueError("at_most_one_pass limits `steps`, which is not given.")
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay must not be negative, found {self.weight_decay}.")
         if not isinstance(self.optimizer, tff.learning.optimizers.Optimizer):
             raise TypeError(
                 "optimizer must come from tff.learning.optimizers (Keras optimizers hold variables "
                 f"and cannot run inside a client's work), found {type(self.optimizer).__name__}."
             )
+
+    def within(self, largest: int) -> "LocalTraining":
+        """Returns these settings for clients of at most `largest` examples.
+
+        No batch is larger than that: the rest of it would be examples of weight 0.
+
+        Raises:
+          ValueError: If the round of such a client would be longer than can be laid out.
+        """
+        batch_size = min(self.batch_size, max(largest, 1))
+        a_pass = -(-largest // batch_size)
+        steps = self.steps or a_pass * (self.epochs or 1)
+        if self.at_most_one_pass:
+            steps = min(steps, a_pass)
+        if steps * batch_size > _MOST_EXAMPLES:
+            raise ValueError(
+                f"A client of {largest} examples would take {steps} steps of {batch_size} in a "
+                f"round, expected at most {_MOST_EXAMPLES} examples in all. Lower local epochs, "
+                "local steps or the batch size."
+            )
+        return dataclasses.replace(self, batch_size=batch_size)
 
 
 def local_sgd(model: Model, training: LocalTraining, penalty: Penalty | None = None) -> ClientWork:

@@ -21,6 +21,7 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
+from tff_het.numbers import Number
 
 
 def build_fed_prox(
@@ -45,8 +46,7 @@ def build_fed_prox(
     Raises:
       ValueError: If mu is negative.
     """
-    if proximal_strength < 0:
-        raise ValueError(f"proximal_strength must not be negative, found {proximal_strength}.")
+    Number(low=0).check("proximal_strength", proximal_strength)
     model = architecture.model(local=())
 
     def proximal_term(variables: Variables, start: Variables) -> tf.Tensor:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_het import seeding
@@ -220,17 +221,19 @@ def train(
                 ]
                 state, metrics, kept = run_round(process, state, clients)
                 done += 1
-                states.put(done, ((int(k["client"]), k["state"]) for k in kept))
                 row = _training_row(done, len(cohort), metrics, measured, ledger)
+                _check_finite(done, row)
+                _check_states(done, state, kept)
+                states.put(done, ((int(k["client"]), k["state"]) for k in kept))
                 times.append(time.perf_counter())
 
                 evaluation = None
                 if done == settings.rounds or done % settings.eval_every == 0:
                     evaluation = evaluate(state, states)
+                    _check_finite(done, evaluation.row())
                     row |= evaluation.row()
                     if on_evaluation is not None:
                         on_evaluation(done, evaluation)
-                _check_finite(done, row)
                 reached = _is_reached(settings, row)
                 times.append(time.perf_counter())
 
@@ -336,6 +339,18 @@ def _check_finite(done: int, row: Mapping[str, Any]) -> None:
                 f"{name} of round {done} is {value}: training diverged. Lower the client learning "
                 "rate, or clip gradients."
             )
+
+
+def _check_states(done: int, state: ServerState, kept: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses numbers that no evaluation may see, before they become a checkpoint."""
+    owners = [("server", state), *((f"client {k['client']}", k["state"]) for k in kept)]
+    for owner, values in owners:
+        for value in map(np.asarray, tf.nest.flatten(values)):
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise DivergedError(
+                    f"The state of the {owner} after round {done} is not finite: training "
+                    "diverged. Lower the client learning rate, or clip gradients."
+                )
 
 
 def _measured(process: FederatedProcess) -> list[str]:

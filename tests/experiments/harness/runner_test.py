@@ -134,6 +134,27 @@ def test_a_damaged_result_is_named(harness, make):
         store.read(task.folder)
 
 
+def test_a_run_that_another_program_makes_stays_as_it_is(harness, make):
+    task = runner.plan(make(), "smoke", [0], harness.folder)[0]
+    done = runner.make(task, data_dir=None)
+    record = (task.folder / "result.json").read_bytes()
+    with store.claimed(task.folder) as is_mine:
+        assert is_mine
+        run = runner.make(task, data_dir=None)
+    assert (run.status, run.error) == (Status.UNFINISHED, "another program is making it")
+    assert (task.folder / "result.json").read_bytes() == record
+    assert runner.make(task, data_dir=None) == done and harness.calls == 1
+
+
+def test_a_file_that_was_changed_since_is_named(harness, make):
+    run = runner.make(runner.plan(make(), "smoke", [0], harness.folder)[0], data_dir=None)
+    name = next(iter(run.record["files"]))
+    path = run.file(name)
+    path.write_bytes(path.read_bytes() + b"1")
+    with pytest.raises(ValueError, match=f"{name} is not as its run left it"):
+        run.file(name)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4, 7])
 def test_shards_cover_every_run_once(make, tmp_path, count):
     tasks = runner.plan(make(), "smoke", range(5), tmp_path)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
+from experiments.harness import store
 from experiments.harness.experiment import Experiment
 from experiments.harness.store import Run, Status
 from experiments.waffle import curves, figure7, settings, table1, table2, table4, table5, table6
@@ -33,7 +34,7 @@ def run(folder: pathlib.Path, columns: dict[str, list]) -> Run:
         writer.writerow(["round", *columns])
         for n, values in enumerate(zip(*columns.values(), strict=True), start=1):
             writer.writerow([n, *("" if v is None else v for v in values)])
-    return Run(folder, Status.OK, {"metrics": {}})
+    return Run(folder, Status.OK, {"files": store.digests(folder / "files")})
 
 
 # --- Runs -------------------------------------------------------------------------------------

@@ -1,0 +1,495 @@
+"""Bad input, as data: what is given to which program, and what has to happen.
+
+`bad_inputs_test.py` runs each row. A new one is a line.
+"""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+REFUSED, WORKS, FAILS, STOPPED = 2, 0, 1, 130
+
+Maker = Callable[[pathlib.Path], None]
+
+
+class Row(NamedTuple):
+    """A command, and how it ends.
+
+    Attributes:
+      flags: Its flags; `{in}` is a folder with what `makes` makes, `{out}` the output folder,
+        which is given to the program where the flags do not say otherwise.
+      says: Words of the one line that it prints where it does not work.
+      code: Its exit code.
+      program: The module that runs.
+      makes: Makes the files that it reads, in a folder that is there.
+      request: How it is run, see `forking.py`.
+    """
+
+    flags: str
+    says: str = ""
+    code: int = REFUSED
+    program: str = "experiments.train"
+    makes: Maker | None = None
+    request: Mapping[str, Any] = {}
+
+
+_DP = "--aggregator=dp --noise_multiplier=1 --update_clip_norm=1"
+FLAGS = [
+    Row("--nonsense=1", "Unknown command line flag 'nonsense'"),
+    Row("positional", "Not a flag: positional"),
+    Row("--flagfile=/does/not/exist", "/does/not/exist"),
+    Row("--rounds=0", "--rounds=0"),
+    Row("--rounds=many", "--rounds=many"),
+    Row("--dataset=nope", "--dataset=nope"),
+    Row("--method=nope", "no method 'nope'; there are: fed_avg"),
+    Row("--method=hdafl,nope", "no method 'nope'"),
+    Row("--method=", "--method needs one or more"),
+    Row("--method=hdafl,hdafl", "--method needs one or more different methods"),
+    Row("--local_epochs=1 --local_steps=3", "either --local_epochs or --local_steps"),
+    Row("--at_most_one_pass", "at_most_one_pass limits `steps`"),
+    Row("--num_clients=11", "num_clients must be from 1 to 10"),
+    Row("--partition=iid --num_clients=100000", "100000"),
+    Row("--clients_per_round=6", "clients_per_round must lie between 1 and the number of clients"),
+    Row("--dataset=mnist --data_dir=/does/not/exist", "'/does/not/exist' does not exist"),
+    Row("--dataset=mnist --data_dir=.", "Expected train-images-idx3-ubyte.gz"),
+    Row("--dataset=npz", "pass it as data_dir"),
+    Row(
+        "--model=vqa_lstm", "--model=vqa_lstm reads x, question; data set 'digits' has no question"
+    ),
+    Row("--dataset=easy_vqa", "'easy_vqa' is read from files: pass data_dir"),
+    Row("--dirichlet_alpha=0.3", "--dirichlet_alpha belongs to --partition=dirichlet"),
+    Row("--partition=iid --shards_per_client=3", "belongs to --partition=shards or multimodal"),
+    Row("--partition=iid --single_class", "--single_class belongs to --partition=shards"),
+    Row("--minority_clients=2", "--minority_clients belongs to --partition=multimodal"),
+    Row(
+        "--partition=multimodal --minority_classes=even --minority_clients=1",
+        "--minority_classes=even is not of the form it has",
+    ),
+    Row("--partition=multimodal --minority_clients=1", "minority_classes must be different ones"),
+    Row(
+        "--partition=multimodal --minority_classes=1 --minority_clients=5",
+        "minority_clients must be from 1 to 4",
+    ),
+    Row("--local_test_fraction=0", "fraction must be between 0 and 1; found 0.0"),
+    Row("--local_test_fraction=1", "--local_test_fraction=1"),
+    Row("--worker_deadline=5", "--worker_deadline belongs to --workers"),
+    Row("--shared_examples_dir=.", "--shared_examples_dir belongs to --workers"),
+    Row("--workers=", "Expected the address of a worker, host:port; found none"),
+    Row("--workers=a:1,b", "Expected a worker's address as host:port, found 'b'"),
+    Row("--workers=a:1 --worker_deadline=0", "--worker_deadline=0: expected a number above 0"),
+    Row("--workers=a:1 --shared_examples_dir=/does/not/exist", "examples at /does/not/exist"),
+    Row("--q=1 --method=hdafl", "--q has no meaning for hdafl"),
+    Row("--q=-1 --method=q_ffl", "--q=-1"),
+    Row("--partition=iid --max_groups=3", "--max_groups belongs to --partition=groups"),
+    Row("--partition=iid --shared_classes=3", "--shared_classes belongs to --partition=groups"),
+    Row("--partition=iid --shuffle_fraction=0.5", "--shuffle_fraction belongs to --partition=cl"),
+    Row("--partition=clusters --shuffle_fraction=1.5", "--shuffle_fraction=1.5"),
+    Row("--partition=clusters --cluster_projection=umap", "should be one of <pca|none|tsne>"),
+    Row("--partition=clusters --cluster_components=65", "num_components must be from 1 to 64"),
+    Row("--partition=iid --num_clients=361", "accept it with allow_empty_test=True"),
+    Row("--class_weights=1,50", "a positive number for each of the 10 classes"),
+    Row(
+        "--partition=iid --positive_label=3 --class_weights=1,x",
+        "a positive number for each of the 2 classes",
+    ),
+    Row("--positive_label=ten", "has no single class 'ten' beside others"),
+    Row("--method=fed_avg --cgau_variant=private", "--cgau_variant has no meaning for fed_avg"),
+    Row("--method=hdafl --condition_output", "--condition_output has no meaning for hdafl"),
+    Row("--dataset=embedded --data_dir=.", "Expected metadata.json"),
+    Row("--client_classes=a,b", "--client_classes=a,b is not of the form"),
+    Row("--client_classes=0,1;2 --num_clients=3", "classes"),
+    Row("--server_optimizer=adam", "--server_optimizer and --server_learning_rate"),
+    Row("--server_learning_rate=0.1", "--server_optimizer and --server_learning_rate"),
+    Row(
+        "--server_optimizer=adam --server_learning_rate=0.1 --method=local_only",
+        "--server_optimizer has no meaning for local_only",
+    ),
+    Row("--local_layers=output --method=fed_avg", "--local_layers has no meaning for fed_avg"),
+    Row("--local_layers=nope --method=hdafl", "No layer with variables is called 'nope'"),
+    Row("--client_optimizer=adam --client_momentum=0.9", "--client_momentum belongs to"),
+    Row("--client_learning_rate=0", "expected a number above 0 and at most 3.403e+38; found 0"),
+    Row("--clip_norm=-1", "--clip_norm=-1: expected a number above 0"),
+    Row("--goal_accuracy=0.9", "give --validation_fraction (0.1, say), or --goal_selection=test"),
+    Row("--goal_selection=test", "says how to judge --goal_accuracy: give that too"),
+    Row("--goal_accuracy=1.5", "--goal_accuracy=1.5"),
+    Row(
+        "--goal_accuracy=0 --goal_selection=test",
+        "--goal_accuracy=0: expected a number above 0 and at most 1",
+    ),
+    Row("--start_from=/does/not/exist", "There is no /does/not/exist/weights.npz: a run that"),
+    Row("--loss=hinge", "should be one of <cross_entropy|cross_entropy_of_softmax>"),
+    Row(
+        "--loss=cross_entropy_of_softmax --class_weights=1,1,1,1,1,1,1,1,1,9",
+        "--class_weights weigh the cross entropy; found --loss=cross_entropy_of_softmax",
+    ),
+    Row("--local_loss=supervised --method=hdafl", "--local_loss has no meaning for hdafl"),
+    Row("--local_loss_weight=2 --method=hdafl", "--local_loss_weight has no meaning for hdafl"),
+    Row("--norm_weights --method=fed_avg", "--norm_weights has no meaning for fed_avg"),
+    Row("--proximal_strength=1 --method=fed_avg", "--proximal_strength has no meaning for"),
+    Row("--local_loss=jigsaw", "should be one of <supervised|autoencoder|rotation>"),
+    Row("--local_loss_weight=2 --method=lg_fedavg", "is what a local_loss counts: give that too"),
+    Row(
+        "--local_loss=supervised --local_loss_weight=0 --method=lg_fedavg",
+        "The weight of a local loss is positive, found 0",
+    ),
+    Row(
+        "--local_loss=supervised --local_layers=output --method=lg_fedavg",
+        "from the first on; found output",
+    ),
+    Row(
+        "--local_loss=supervised --local_layers= --method=lg_fedavg",
+        "from the first on; found none",
+    ),
+    Row("--model=lenet5", "Model 'lenet5' does not take examples of shape"),
+    Row("--adversary_weights=1", "--adversary_weights belongs to --protected"),
+    Row("--adversary_layer=dense_1", "--adversary_layer belongs to --protected"),
+    Row("--adversary_steps=2", "--adversary_steps belongs to --protected"),
+    Row("--protected=sex", "of which data set 'digits' has: none; found sex"),
+    Row("--pool_size=9", "--pool_size belongs to --acquisition: give one of random, max_entropy"),
+    Row("--kept_per_class=0", "--kept_per_class belongs to --acquisition"),
+    Row("--acquisition=entropy", "should be one of <random|max_entropy|bald|variation_ratios>"),
+    Row("--acquisition=random --dropout_samples=3", "--dropout_samples has no meaning for --acq"),
+    Row(
+        "--acquisition=random --acquisition_size=9 --pool_size=8",
+        "An acquisition of 9 examples does not fit a pool of 8",
+    ),
+    Row("--acquisition=bald", "this model draws nothing: take a network with dropout"),
+    Row("--acquisition=random --method=q_ffl", "q_ffl weighs a client by its loss on all of its"),
+    Row("--acquisition=random --method=fed_recon", "These steps are made on all of a client's"),
+    Row("--local_statistics", "Moving statistics are to be local, but the model has none"),
+    Row("--tracking=wandb", "different ones of tensorboard, mlflow; found wandb"),
+    Row("--aggregator=median", "should be one of <mean|robust|dp|compressed>"),
+    Row("--noise_multiplier=1", "--noise_multiplier belongs to --aggregator=dp; found mean"),
+    Row("--quantization_bits=4 --aggregator=dp", "belongs to --aggregator=compressed; found dp"),
+    Row("--aggregator=robust --method=local_only", "and there is none in local_only: leave it"),
+    Row("--aggregator=dp --method=hdafl,centralized", "and there is none in centralized: leave"),
+    Row("--aggregator=dp", "--aggregator=dp needs --noise_multiplier"),
+    Row("--aggregator=dp --noise_multiplier=1", "--aggregator=dp needs --update_clip_norm"),
+    Row(
+        "--aggregator=dp --noise_multiplier=1 --update_clip_norm=0",
+        "Updates are clipped to a positive norm, found 0",
+    ),
+    Row(
+        _DP + " --delta=1",
+        "--delta=1: expected a number above 0 and below 1",
+    ),
+    Row(
+        _DP + " --goal_accuracy=0.9 --goal_selection=test",
+        "--aggregator=dp promises nothing with --goal_accuracy",
+    ),
+    Row(
+        _DP + " --method=q_ffl",
+        "q_ffl's weights h_k would be lost",
+    ),
+    Row(
+        _DP + " --method=lg_fedavg --norm_weights",
+        "weights by norm would be lost",
+    ),
+    Row(
+        _DP + " --method=fed_avg --model=cnn_edge_digits_bn",
+        "noise to the moving statistics that fed_avg averages (norm_of_conv_1/moving_mean, "
+        "norm_of_conv_1/moving_variance, ...), and variances must stay positive: give "
+        "--local_statistics, or a --model without batch normalisation",
+    ),
+    Row("--aggregator=compressed --method=hdafl", "no variable has more than 20000 numbers"),
+]
+
+
+# --- Numbers ----------------------------------------------------------------------------------
+
+NUMBERS = [
+    *(
+        Row(f"--{flag}={value}", f"--{flag}={value}: expected a number")
+        for flag in ("client_learning_rate", "weight_decay", "clip_norm", "server_learning_rate")
+        for value in ("nan", "inf", "-1", "1e39", "1e400", "many", "0x1")
+    ),
+    *(
+        Row(f"--{flag}={value}", f"--{flag}={value}: expected a whole number from 1 to 2147483647")
+        for flag in ("rounds", "batch_size", "local_epochs", "local_steps", "num_clients")
+        for value in ("0", "-3", "1.5", "1e20", 2**31, 2**63, "nan")
+    ),
+    Row("--client_learning_rate=" + "9" * 400, "found 9999999999999999999999999999999999999999..."),
+    Row("--client_learning_rate=1e-50", "expected a number above 0 and at most 3.403e+38"),
+    Row("--workers=a:1 --worker_deadline=nan", "--worker_deadline=nan: expected a number above 0"),
+    Row("--proximal_strength=nan --method=fed_prox", "--proximal_strength=nan: expected a number"),
+    Row("--client_momentum=nan", "--client_momentum=nan: expected a number"),
+    Row("--noise_multiplier=1e308", "--noise_multiplier=1e308: expected a number"),
+    Row("--dirichlet_alpha=nan --partition=dirichlet", "--dirichlet_alpha=nan: expected a number"),
+    Row("--class_weights=1,1,1,1,1,1,1,1,1,nan", "a positive number for each of the 10 classes"),
+    Row("--class_weights=1,1,1,1,1,1,1,1,1,inf", "a positive number for each of the 10 classes"),
+    Row("--minority_classes=1.5 --partition=multimodal --minority_clients=1", "form it has"),
+    Row("--client_classes=0,99999999999", "--client_classes=0,99999999999 is not of the form"),
+    Row("--method=waffle --factors=dense_1=1e9", "--factors"),
+    Row("--method=waffle --factors=dense_1", "--factors"),
+    Row("--local_epochs=2147483647", "expected at most 50000000 examples in all"),
+    Row("--local_steps=2147483647", "expected at most 50000000 examples in all"),
+    Row("--rounds=1 --batch_size=1000000000", code=WORKS),
+    Row("--rounds=1 --batch_size=2147483647 --method=hdafl,centralized", code=WORKS),
+    Row(
+        "--rounds=3 --model=mlp --client_learning_rate=2 --server_optimizer=sgd "
+        "--server_learning_rate=3e38 --eval_every=10 --method=fed_avg",
+        "diverged",
+        FAILS,
+    ),
+]
+
+
+# --- Folders and the environment --------------------------------------------------------------
+
+
+def file(name: str, data: bytes = b"A file.") -> Maker:
+    """Makes a file."""
+
+    def make(folder: pathlib.Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+    return make
+
+
+PLACES = [
+    Row("--output_dir=", "--output_dir is empty: name a folder"),
+    Row("--output_dir={in}/a", "{in}/a", makes=file("a")),
+    Row("--output_dir={in}/a/b", "{in}/a", makes=file("a")),
+    Row("--output_dir=/proc/nowhere", "/proc/nowhere"),
+    Row("--flagfile={in}/flags", "utf-8", makes=file("flags", bytes(range(256)))),
+    Row("--flagfile={in}", "{in}"),
+    Row("--rounds=1 --method=fed_avg", code=WORKS, request={"env": {"MPLBACKEND": "foo"}}),
+    Row("--rounds=1 --method=fed_avg --output_dir={in}/caf\xe9_\u2713", code=WORKS),
+    Row("--workers=127.0.0.1:9 --worker_deadline=1", "127.0.0.1:9"),
+]
+
+
+# --- Runs that are there already --------------------------------------------------------------
+
+RUN = pathlib.Path()  # A finished run of these flags; the test puts its folder here.
+RUN_FLAGS = "--method=fed_avg --rounds=2"
+_GOES_ON = "--method=fed_avg --rounds=3 --output_dir={in}/run"
+_STARTS = "--method=hdafl --rounds=1 --start_from={in}/run/fed_avg"
+
+
+def run(change: Callable[[pathlib.Path], Any] = lambda folder: None) -> Maker:
+    """Makes a finished run of FedAvg, changed."""
+
+    def make(folder: pathlib.Path) -> None:
+        shutil.copytree(RUN, folder / "run")
+        change(folder / "run" / "fed_avg")
+
+    return make
+
+
+def sql(statement: str) -> Maker:
+    """Makes a run whose checkpoint file was edited."""
+
+    def change(folder: pathlib.Path) -> None:
+        path = folder / "checkpoints" / "run.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            assert db.execute(statement).rowcount != 0
+
+    return run(change)
+
+
+def weights(**changes: Any) -> Maker:
+    """Makes a run whose weights were changed; None: left out. In names, `__` is a slash."""
+
+    def change(folder: pathlib.Path) -> None:
+        with np.load(folder / "weights.npz") as saved:
+            arrays = dict(saved)
+        for name, value in changes.items():
+            path = name.replace("__", "/")
+            assert path in arrays
+            arrays[path] = value(arrays[path]) if callable(value) else np.asarray(value)
+        np.savez(folder / "weights.npz", **arrays)
+
+    return run(change)
+
+
+def cut(name: str, share: float = 0.5) -> Maker:
+    """Makes a run of which a file lost its end."""
+
+    def change(folder: pathlib.Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: int(share * len(data))])
+
+    return run(change)
+
+
+def text(name: str, content: str) -> Maker:
+    """Makes a run of which a file has other content."""
+    return run(lambda folder: (folder / name).write_text(content))
+
+
+_DAMAGED = "{in}/run/fed_avg/checkpoints/run.sqlite is damaged or no checkpoint file"
+_WEIGHTS = "{in}/run/fed_avg/weights.npz is damaged"
+RUNS = [
+    Row(_GOES_ON, code=WORKS, makes=run()),
+    Row(_GOES_ON + " --seed=1", "belongs to a run with other settings (", makes=run()),
+    Row(_GOES_ON.replace("3", "1"), "has 2 rounds already, more than the 1", makes=run()),
+    Row(_GOES_ON, _DAMAGED, makes=cut("checkpoints/run.sqlite")),
+    Row(_GOES_ON, _DAMAGED, makes=text("checkpoints/run.sqlite", "Not SQLite. " * 999)),
+    *(
+        Row(_GOES_ON, _DAMAGED, makes=sql(statement))
+        for statement in (
+            "UPDATE rows SET value = replace(value, '1', '2') WHERE round = 1",
+            "UPDATE rows SET round = 7 WHERE round = 1 AND owner = 'metrics'",
+            "UPDATE rows SET value = 17",
+            "UPDATE rows SET value = NULL",
+            "DELETE FROM rows WHERE round = 1",
+            "DELETE FROM clients WHERE owner = 2",
+            "UPDATE clients SET checksum = checksum + 1",
+            "UPDATE servers SET state = zeroblob(10)",
+            "UPDATE servers SET state = 'text'",
+            "UPDATE servers SET round = 1000000 WHERE round = 2",
+            "UPDATE about SET value = '{}' WHERE key = 'config'",
+            "UPDATE about SET value = NULL WHERE key = 'config'",
+            "DROP TABLE servers",
+            "DROP TABLE rows",
+            "DROP INDEX clients_by_round",
+            "ALTER TABLE rows ADD COLUMN more",
+        )
+    ),
+    Row(_GOES_ON, "a value differs", FAILS, makes=sql("UPDATE clients SET value = zeroblob(9)")),
+    Row(_GOES_ON, "has format 1, this", makes=sql("UPDATE about SET value = 1 WHERE key='format'")),
+    Row(_STARTS, code=WORKS, makes=run()),
+    Row(_STARTS, _WEIGHTS, makes=cut("weights.npz")),
+    Row(_STARTS, _WEIGHTS, makes=text("weights.npz", "")),
+    Row(_STARTS, _WEIGHTS, makes=weights(rounds=[1, 2])),
+    Row(_STARTS, _WEIGHTS, makes=weights(rounds=-1)),
+    Row(_STARTS, _WEIGHTS, makes=weights(rounds=1.5)),
+    Row(_STARTS, _WEIGHTS, makes=weights(rounds=2**40)),
+    *(
+        Row(_STARTS, _WEIGHTS, makes=weights(output__bias=change))
+        for change in (
+            lambda old: old * np.nan,
+            lambda old: old + np.inf,
+            lambda old: old.astype(str),
+            lambda old: old.astype(np.int64),
+            lambda old: old + 1j,
+            lambda old: old.astype(object),
+        )
+    ),
+    Row(_STARTS, "Variable output/bias has shape (10,)", makes=weights(output__bias=np.zeros(3))),
+    Row(_STARTS + " --model=mlp", "Start from a run with the same network", makes=run()),
+    Row(_STARTS, "{in}/run/fed_avg/summary.json", makes=text("summary.json", "{")),
+    Row(_STARTS, "{in}/run/fed_avg/summary.json", makes=text("summary.json", "[1]")),
+    Row(_STARTS, "{in}/run/fed_avg/summary.json", makes=text("summary.json", "{}")),
+    Row(_STARTS, "summary.json", makes=run(lambda folder: (folder / "summary.json").unlink())),
+    Row("--start_from={in}", "There is no {in}/weights.npz: a run that training starts from"),
+]
+
+
+# --- Tables, comparisons, reports -------------------------------------------------------------
+
+_TABLE, _COMPARE, _REPORT = "experiments.hdafl.table3", "experiments.compare", "experiments.report"
+_HETEROGENEITY = "experiments.heterogeneity"
+_FEW = "--datasets=digits --partitions=iid --methods=fed_avg --seeds=1 --set=rounds=1 --jobs=1"
+MATRIX = pathlib.Path()  # What `compare` made with these flags; the test puts its folder here.
+
+
+def matrix(change: Callable[[dict], Any] | str) -> Maker:
+    """Makes a comparison whose `result.json` was changed: to a text, or by a function."""
+
+    def make(folder: pathlib.Path) -> None:
+        shutil.copytree(MATRIX, folder / "out")
+        (path,) = (folder / "out").rglob("result.json")
+        if not isinstance(change, str):
+            record = json.loads(path.read_text())
+            change(record)
+            path.write_text(json.dumps(record))
+        else:
+            path.write_text(change)
+
+    return make
+
+
+PROGRAMS = [
+    Row("--workers=a:1,b", "Expected a worker's address as host:port, found 'b'", program=_COMPARE),
+    Row("--workers=a:1 --worker_deadline=0", "--worker_deadline=0: expected", program=_COMPARE),
+    Row("--worker_deadline=5", "--worker_deadline belongs to --workers", program=_COMPARE),
+    Row("--jobs=2 --runtime=worker", "--jobs belongs to --runtime=in_process", program=_COMPARE),
+    Row("--jobs=0", "--jobs=0: expected a whole number", program=_COMPARE),
+    Row("--datasets=nope", "--datasets takes different ones of", program=_COMPARE),
+    Row("--methods=hdafl,hdafl", "--methods takes different ones of", program=_COMPARE),
+    Row("--set=rounds", "--set takes name=value", program=_COMPARE),
+    Row("--set=seed=3", "The harness itself gives the flags seed", program=_COMPARE),
+    Row("--output_dir=", "--output_dir is empty: name a folder", program=_COMPARE),
+    Row(_FEW + " --output_dir={in}/a", "{in}/a", program=_COMPARE, makes=file("a")),
+    *(
+        Row(
+            f"{_FEW} --output_dir={{in}}/out", "result.json", program=_COMPARE, makes=matrix(change)
+        )
+        for change in (
+            "",
+            "{",
+            "[]",
+            '{"status": "ok"}',
+            lambda record: record.pop("metrics"),
+            lambda record: record["metrics"].update(local_test_accuracy_mean=0.99),
+            lambda record: record.update(status="failed"),
+        )
+    ),
+    Row("--scale=huge", "--scale=huge", program=_TABLE),
+    Row("--shard=0/2", "--shard is i/n", program=_TABLE),
+    Row("--shard=3/2", "--shard is i/n", program=_TABLE),
+    Row("--shard=1/many", "--shard is i/n", program=_TABLE),
+    Row("--seeds=0", "--seeds=0: expected a whole number", program=_TABLE),
+    Row("--model=mlp", "Unknown command line flag 'model'", program=_TABLE),
+    Row("positional", "Not a flag: positional", program=_TABLE),
+    Row("--output_dir=", "--output_dir is empty: name a folder", program=_TABLE),
+    Row("--scale=smoke --output_dir={in}/a", "{in}/a", program=_TABLE, makes=file("a")),
+    Row("", "There are no runs in {out}", program=_REPORT),
+    Row("--output_dir=", "--output_dir is empty", program=_REPORT),
+    Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),
+    Row("--partition=nope", "--partition=nope", program=_HETEROGENEITY),
+    Row(
+        "--num_clients=1 --partition=iid",
+        "Two clients or more are needed",
+        program=_HETEROGENEITY,
+    ),
+    Row(
+        "--partition=iid --output_dir={in}/a",
+        "{in}/a",
+        program=_HETEROGENEITY,
+        makes=file("a"),
+    ),
+]
+
+
+# --- Ctrl-C and full disks --------------------------------------------------------------------
+
+_TWO = "--method=fed_avg,hdafl --rounds=1"
+STOPS = [
+    *(
+        Row(_TWO, "Stopped: the same command goes on", STOPPED, request={"interrupt": function})
+        for function in (
+            "experiments.configure:setup",
+            "experiments.configure:processes",
+            "experiments.comparison:describe",
+            "experiments.summary:of_run",
+            "tff_het.simulation.start:write",
+            "experiments.comparison:write",
+        )
+    ),
+    *(
+        Row(_FEW, "Stopped: the same command goes on", STOPPED, _COMPARE, request={"interrupt": f})
+        for f in ("experiments.harness.runner:plan", "experiments.train:train_method")
+    ),
+    *(
+        Row(_TWO, "{out}", FAILS, request={"max_file_bytes": size})
+        for size in (4_000, 10_000, 20_000, 40_000, 80_000)
+    ),
+    *(
+        Row(
+            _FEW, "/run.sqlite cannot be written", FAILS, _COMPARE, request={"max_file_bytes": size}
+        )
+        for size in (4_000, 20_000)
+    ),
+]
+
+ROWS = [*FLAGS, *NUMBERS, *PLACES, *RUNS, *PROGRAMS, *STOPS]
