@@ -4,10 +4,12 @@
 """
 
 import contextlib
+import io
 import json
 import pathlib
 import shutil
 import sqlite3
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -253,6 +255,7 @@ def file(name: str, data: bytes = b"A file.") -> Maker:
     return make
 
 
+_ONE = "--rounds=1 --method=fed_avg"
 PLACES = [
     Row("--output_dir=", "--output_dir is empty: name a folder"),
     Row("--output_dir={in}/a", "{in}/a", makes=file("a")),
@@ -260,8 +263,8 @@ PLACES = [
     Row("--output_dir=/proc/nowhere", "/proc/nowhere"),
     Row("--flagfile={in}/flags", "utf-8", makes=file("flags", bytes(range(256)))),
     Row("--flagfile={in}", "{in}"),
-    Row("--rounds=1 --method=fed_avg", code=WORKS, request={"env": {"MPLBACKEND": "foo"}}),
-    Row("--rounds=1 --method=fed_avg --output_dir={in}/caf\xe9_\u2713", code=WORKS),
+    Row(_ONE, code=WORKS, request={"env": {"MPLBACKEND": "foo"}}),
+    Row(_ONE + " --output_dir={in}/caf\xe9_\u2713", code=WORKS),
     Row("--workers=127.0.0.1:9 --worker_deadline=1", "127.0.0.1:9"),
 ]
 
@@ -384,6 +387,180 @@ RUNS = [
 ]
 
 
+# --- Data -------------------------------------------------------------------------------------
+
+
+def npz(**changes: Any) -> Maker:
+    """Makes a data set of the user's, of which arrays are changed; None: left out."""
+    arrays = {
+        "x_train": np.linspace(0, 1, 240, dtype=np.float32).reshape(60, 4),
+        "y_train": np.arange(60) % 3,
+        "x_test": np.linspace(0, 1, 120, dtype=np.float32).reshape(30, 4),
+        "y_test": np.arange(30) % 3,
+    }
+
+    def make(folder: pathlib.Path) -> None:
+        made = {
+            name: change(arrays[name]) if callable(change) else change
+            for name, change in {**arrays, **changes}.items()
+        }
+        np.savez(folder / "data.npz", **{k: v for k, v in made.items() if v is not None})
+
+    return make
+
+
+def huge_npz(folder: pathlib.Path) -> None:
+    """Makes a data set whose header claims 10^12 values."""
+    npz()(folder)
+    header = io.BytesIO()
+    form = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    np.lib.format.write_array_header_1_0(header, form)
+    with (
+        zipfile.ZipFile(folder / "data.npz") as good,
+        zipfile.ZipFile(folder / "huge.npz", "w") as bad,
+    ):
+        for name in good.namelist():
+            bad.writestr(name, header.getvalue() if name == "x_train.npy" else good.read(name))
+    (folder / "huge.npz").replace(folder / "data.npz")
+
+
+def leaf(change: Callable[[dict], Any] | str) -> Maker:
+    """Makes FEMNIST as LEAF writes it, its training file changed: by a function, or to a text."""
+
+    def make(folder: pathlib.Path) -> None:
+        writers = {f"w{k}": {"x": [[0.5] * 784] * 3, "y": [0, 1, 2]} for k in range(4)}
+        content = {"users": [*writers], "num_samples": [3] * 4, "user_data": writers}
+        for split in ("test", "train"):
+            if split == "train" and not isinstance(change, str):
+                change(content)
+            text = change if split == "train" and isinstance(change, str) else json.dumps(content)
+            file(f"femnist/{split}/all_data.json", text.encode())(folder)
+
+    return make
+
+
+def drawings(**changes: Any) -> Maker:
+    """Makes Omniglot, of which arrays are changed."""
+
+    def make(folder: pathlib.Path) -> None:
+        label, writer = np.meshgrid(np.arange(5), np.arange(10))
+        arrays = {"label": label.ravel(), "writer": writer.ravel(), "alphabet": np.zeros(50, int)}
+        (folder / "omniglot").mkdir()
+        path = folder / "omniglot" / "omniglot_small28.npz"
+        np.savez(path, **{"x": np.zeros((50, 28, 28), np.uint8), **arrays, **changes})
+
+    return make
+
+
+def flows(line: str) -> Maker:
+    """Makes network traffic with one more line."""
+    head = ",".join([*(f"p{i}" for i in range(10)), "label", "network"])
+    lines = [f"{k},2,3,4,5,6,7,8,9,10,app{k % 2},{k % 2}" for k in range(40)]
+    return file("traffic/flows_first10.csv", "\n".join([head, *lines, line]).encode())
+
+
+_NPZ = "--dataset=npz --data_dir={in}/data.npz --partition=iid --num_clients=3 --model=mlp"
+_LEAF = "--dataset=femnist --data_dir={in} --num_clients=2"
+_LEAF_FILE = "{in}/femnist/train/all_data.json"
+_OMNIGLOT = "--dataset=omniglot --data_dir={in} --partition=iid --num_clients=2"
+_TRAFFIC = "--dataset=traffic --data_dir={in}"
+_PACKETS = "1,2,3,4,5,6,7,8,9,"
+DATA = [
+    Row(_NPZ + " --rounds=1", code=WORKS, makes=npz()),
+    Row(_NPZ + " --rounds=1", code=WORKS, makes=npz(class_names=np.array(["$x_{$", "$", "a"]))),
+    *(
+        Row(_NPZ, says, makes=npz(**changes))
+        for changes, says in (
+            ({"y_train": lambda y: y + 2**32}, "y_train from -2147483648 to 2147483647; found 429"),
+            ({"y_test": lambda y: y - 2**40}, "y_test from -2147483648 to 2147483647; found -109"),
+            ({"y_train": lambda y: y + 0.5}, "y_train as integers [n]; found float64 [60]"),
+            ({"y_train": lambda y: y[:, None]}, "y_train as integers [n]; found int64 [60, 1]"),
+            ({"y_train": lambda y: y + 2_000_000_000}, "labels from 0 on, at most 99999"),
+            ({"y_train": lambda y: y + 1, "y_test": lambda y: y + 1}, "found 1 to 3; number the"),
+            ({"y_train": lambda y: y - 1}, "labels from 0 on"),
+            ({"y_train": lambda y: y[:0]}, "y_train as integers [n], n > 0"),
+            ({"y_train": None}, "arrays ['x_train', 'y_train', 'x_test', 'y_test']; found only"),
+            (
+                {"x_train": np.zeros((60, 0), np.float32)},
+                "must hold something; found shape",
+            ),
+            ({"x_train": np.zeros((60, 0, 2, 1), np.float32)}, "found shape [60, 0, 2, 1]"),
+            ({"x_train": np.float32(1)}, "column 'x' must be a NumPy array [n, ...]"),
+            ({"x_train": np.full((60, 4), 1e300)}, "must hold finite numbers"),
+            ({"x_train": np.full((60, 4), np.nan)}, "must hold finite numbers"),
+            ({"x_train": np.full((60, 4), "a")}, "must hold numbers or booleans"),
+            ({"x_train": np.full((60, 4), None)}, "without pickled objects"),
+            (
+                {"class_names": np.array(["a", "a", "b"])},
+                "different and not empty; found 'a' twice",
+            ),
+            (
+                {"class_names": np.array(["a", "", "b"])},
+                "different and not empty; found ''",
+            ),
+            ({"class_names": np.array("abc")}, "class_names as text [n]; found <U3 []"),
+            ({"class_names": np.array(["a"])}, "labels must be 0..0"),
+        )
+    ),
+    Row(_NPZ, "{in}/data.npz", makes=huge_npz),
+    Row(_NPZ, "{in}/data.npz", makes=file("data.npz", b"PK\x03\x04")),
+    Row(_NPZ, "{in}/data.npz", makes=file("data.npz", b"")),
+    *(
+        Row(_LEAF, _LEAF_FILE, makes=leaf(change))
+        for change in (
+            "",
+            "{",
+            "[1]",
+            "[" * 100_000,
+            "\udcff".encode(errors="surrogateescape").decode("latin1"),
+            lambda c: c.update(users=None),
+            lambda c: c.update(users=[1, "a", "b", "c"]),
+            lambda c: c.update(users={"w0": 1}),
+            lambda c: c.update(num_samples=None),
+            lambda c: c.update(num_samples=["3"] * 4),
+            lambda c: c.update(user_data=[1]),
+            lambda c: c["user_data"].update(w0=None),
+            lambda c: c["user_data"]["w0"].update(y=[2**32, 1, 2]),
+            lambda c: c["user_data"]["w0"].update(y=[10**30, 1, 2]),
+            lambda c: c["user_data"]["w0"].update(y=[0.5, 1, 2]),
+            lambda c: c["user_data"]["w0"].update(y=["0", 1, 2]),
+            lambda c: c["user_data"]["w0"].update(y=None),
+            lambda c: c["user_data"]["w0"].update(x=[[10**400] * 784] * 3),
+            lambda c: c["user_data"]["w0"].update(x=[[float("nan")] * 784] * 3),
+        )
+    ),
+    *(
+        Row(_OMNIGLOT, says, makes=drawings(**changes))
+        for changes, says in (
+            (
+                {"label": np.arange(50) % 5 + 2**32},
+                "label from -2147483648 to 2147483647",
+            ),
+            ({"writer": np.full(50, 2.5)}, "writer as integers [50]; found float64"),
+            ({"label": np.arange(50) % 5 + 1}, "labels from 0 on, at most 99999; found 1 to 5"),
+            ({"char_names": np.array("abcde")}, "char_names as text [n]; found <U5 []"),
+            ({"x": np.uint8(1)}, "x uint8 [n, 28, 28], n > 0; found uint8 []"),
+        )
+    ),
+    *(
+        Row(_TRAFFIC, says, makes=flows(line))
+        for line, says in (
+            (_PACKETS + f"10,app,{2**40}", "networks from -2147483648 to 2147483647; found 1099"),
+            (
+                _PACKETS + "9" * 30 + ",app,0",
+                "10 whole numbers, a label and a whole",
+            ),
+            (_PACKETS + "10,,0", "10 whole numbers, a label and a whole number in line 42"),
+            (_PACKETS + "1.5,app,0", "10 whole numbers, a label and a whole number in line 42"),
+            (_PACKETS + "40000,app,0", "flows of lengths -32768..32767; found 0..40000"),
+        )
+    ),
+    Row("--dirichlet_alpha=1e-308 --partition=dirichlet", "expected a number from 1e-06"),
+    Row(_ONE + " --dirichlet_alpha=1e-6 --partition=dirichlet", code=WORKS),
+    Row("--dataset=mnist --data_dir={in}", "Expected train-images-idx3-ubyte.gz"),
+]
+
+
 # --- Tables, comparisons, reports -------------------------------------------------------------
 
 _TABLE, _COMPARE, _REPORT = "experiments.hdafl.table3", "experiments.compare", "experiments.report"
@@ -492,4 +669,4 @@ STOPS = [
     ),
 ]
 
-ROWS = [*FLAGS, *NUMBERS, *PLACES, *RUNS, *PROGRAMS, *STOPS]
+ROWS = [*FLAGS, *NUMBERS, *PLACES, *RUNS, *DATA, *PROGRAMS, *STOPS]

@@ -41,8 +41,10 @@ class Number:
             value = whole(given) if self.is_whole else float(given)
         except (ValueError, TypeError, OverflowError):
             value = math.nan
-        # Python reads numbers of any length; what is shown of one is not.
-        if not self._has(value) or (not self.is_whole and not self._has(float(np.float32(value)))):
+        # So small that TensorFlow computes with 0, where that is not allowed.
+        vanishes = self._has(value) and not np.float32(value) and not self._has(0.0)
+        if not self._has(value) or vanishes:
+            # Python reads numbers of any length; what is shown of one is not.
             shown = str(given) if len(str(given)) <= 40 else f"{str(given)[:40]}..."
             raise ValueError(f"expected {self}; found {shown}")
         return value

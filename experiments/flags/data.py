@@ -44,7 +44,7 @@ MINORITY_CLIENTS = numbers.whole(
     "How many of --num_clients are the minority (partition multimodal).",
 )
 DIRICHLET_ALPHA = numbers.real(
-    "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet).", above=True
+    "dirichlet_alpha", None, "Smaller is more skewed (partition dirichlet).", low=1e-6
 )
 DIRICHLET_MIN_EXAMPLES = numbers.whole(
     "dirichlet_min_examples",

@@ -23,10 +23,10 @@ class MissingDataError(Exception):
 
 
 def find(name: str, data_dir: str | None) -> Available:
-    """Looks for a data set in a folder of data sets, then where it can be downloaded.
+    """Looks for a data set in a folder of data sets; without one, where it can be downloaded.
 
     Raises:
-      MissingDataError: It is at neither place.
+      MissingDataError: It is not there.
       ValueError: Its files are damaged.
     """
     found = _find(name, data_dir)
@@ -38,10 +38,7 @@ def find(name: str, data_dir: str | None) -> Available:
 # Also what is missing is looked for once: a download may take long to fail.
 @functools.cache
 def _find(name: str, data_dir: str | None) -> Available | str:
-    reasons = []
-    for place in dict.fromkeys((data_dir, None)):
-        try:
-            return Available(place, dealing.load(name, place).fingerprint())
-        except (FileNotFoundError, RuntimeError) as error:
-            reasons.append(" ".join(str(error).split()))
-    return " ".join(dict.fromkeys(reasons))
+    try:
+        return Available(data_dir, dealing.load(name, data_dir).fingerprint())
+    except (FileNotFoundError, RuntimeError) as error:
+        return " ".join(str(error).split())

@@ -39,8 +39,8 @@ def define_run_flags() -> flags.FlagValues:
     flags.DEFINE_string(
         "data_dir",
         None,
-        "A folder with one folder for each data set. What is not there is downloaded where that "
-        "is possible; otherwise its cells say so.",
+        "A folder with one folder for each data set; cells whose data are not there say so. "
+        "Without, data sets are downloaded where that is possible.",
         flag_values=values,
     )
     flags.DEFINE_string("output_dir", "runs", "Where the results go.", flag_values=values)

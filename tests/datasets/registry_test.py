@@ -1,5 +1,6 @@
 """Loading by name, the data set without files, and downloads (with the downloader replaced)."""
 
+import socket
 import sys
 import types
 
@@ -44,8 +45,9 @@ def test_digits_are_the_same_each_time_and_stratified():
     assert data.fingerprint() == datasets.load("digits").fingerprint()
 
 
-def fake_tfds(monkeypatch, load):
+def fake_tfds(monkeypatch, load, is_prepared=True):
     module = types.ModuleType("tensorflow_datasets")
+    module.builder = lambda name: types.SimpleNamespace(is_prepared=lambda: is_prepared)
     module.load = load
     module.as_numpy = lambda splits: splits
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", module)
@@ -72,3 +74,16 @@ def test_failed_download_says_what_to_do(monkeypatch):
     fake_tfds(monkeypatch, load)
     with pytest.raises(RuntimeError, match=r"no network.*data_dir.*t10k-labels"):
         datasets.load("mnist")
+
+
+def test_without_a_network_nothing_is_tried(monkeypatch, capsys):
+    def connect(address, timeout):
+        raise OSError(f"no network to {address[0]}")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.delenv("https_proxy", raising=False)
+    monkeypatch.delenv("http_proxy", raising=False)
+    fake_tfds(monkeypatch, pytest.fail, is_prepared=False)
+    with pytest.raises(RuntimeError, match=r"no network to fashion-mnist\.s3.*Pass data_dir"):
+        datasets.load("fashion_mnist")
+    assert capsys.readouterr().err.startswith("Downloading 'fashion_mnist' from fashion-mnist.s3")

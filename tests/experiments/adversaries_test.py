@@ -104,8 +104,8 @@ def test_a_run_reports_the_adversary(values, tmp_path):
         ({"protected": "sex,sex"}, "found sex,sex"),
         ({"protected": ""}, "different columns of 0 and 1"),
         ({"adversary_weights": "1"}, r"attribute \(race, sex\); found 1"),
-        ({"adversary_weights": "1,x"}, "--adversary_weights are numbers; found 1,x"),
-        ({"adversary_weights": "1,-1"}, "weight of 0 or more"),
+        ({"adversary_weights": "1,x"}, "--adversary_weights: expected a number"),
+        ({"adversary_weights": "1,-1"}, "--adversary_weights: expected a number from 0"),
         ({"adversary_layer": "middle"}, "No hidden layer is called 'middle'"),
     ],
 )

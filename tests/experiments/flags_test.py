@@ -43,6 +43,16 @@ def test_failed_download_is_one_line(call, monkeypatch):
     assert call("--dataset=mnist") == (2, "", "error: Could not get 'mnist'. Pass data_dir.\n")
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1e39", "1e400", "x", "", "9" * 5000])
+def test_no_flag_takes_what_is_no_number_to_compute_with(value):
+    ours = [f for group in GROUPS for f in flags.FLAGS.flags_by_module_dict()[group.__name__]]
+    numeric = [flag for flag in ours if flag.flag_type() in ("int", "float")]
+    assert len(numeric) > 40
+    for flag in numeric:
+        with pytest.raises(flags.IllegalFlagValueError, match=f"--{flag.name}=.*expected a"):
+            flag.parse(value)
+
+
 def test_help_lists_every_flag_with_its_meaning(call):
     code, out, err = call("--help")
     assert (code, err) == (0, "")

@@ -344,11 +344,11 @@ def test_update_is_the_change_of_the_global_part(model, start):
     [
         ({}, "epochs=None, steps=None"),
         ({"epochs": 1, "steps": 1}, "epochs=1, steps=1"),
-        ({"epochs": 0}, "epochs must be positive, found 0"),
-        ({"steps": -1}, "steps must be positive, found -1"),
-        ({"epochs": 1, "batch_size": 0}, "batch_size must be positive"),
-        ({"epochs": 1, "clip_norm": 0.0}, "clip_norm must be positive"),
-        ({"epochs": 1, "weight_decay": -0.1}, "must not be negative, found -0.1"),
+        ({"epochs": 0}, "epochs: expected a whole number from 1"),
+        ({"steps": -1}, "steps: expected a whole number from 1"),
+        ({"epochs": 1, "batch_size": 0}, "batch_size: expected a whole number"),
+        ({"epochs": 1, "clip_norm": 0.0}, "clip_norm: expected a number above 0"),
+        ({"epochs": 1, "weight_decay": -0.1}, "weight_decay: expected a number from 0"),
         ({"epochs": 1, "at_most_one_pass": True}, "limits `steps`"),
     ],
 )

@@ -186,5 +186,5 @@ def test_fed_prox_without_the_term_is_tffs_fed_avg():
     client = optimizers.build_sgdm(0.1)
     wanted = tff_weights(initial, tff.learning.algorithms.build_weighted_fed_avg, client)
     assert_equal_to(wanted, initial, "fed_prox", client, proximal_strength=0.0)
-    with pytest.raises(ValueError, match="must not be negative, found -1"):
+    with pytest.raises(ValueError, match="proximal_strength: expected a number from 0"):
         assert_equal_to([], initial, "fed_prox", client, proximal_strength=-1)

@@ -121,20 +121,6 @@ def test_save_and_load_round_trip(tmp_path):
     assert os.listdir(tmp_path) == ["partition.npz"]
 
 
-def test_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    path = tmp_path / "partition.npz"
-    make().save(path)
-    before = path.read_bytes()
-
-    def fail(*args, **kwargs):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(np, "savez_compressed", fail)
-    with pytest.raises(OSError, match="disk full"):
-        make(seed=4).save(path)
-    assert path.read_bytes() == before and os.listdir(tmp_path) == ["partition.npz"]
-
-
 def test_load_refuses_what_is_no_partition(tmp_path):
     path = tmp_path / "partition.npz"
     with pytest.raises(FileNotFoundError):

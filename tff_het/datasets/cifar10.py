@@ -46,7 +46,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       RuntimeError: The download failed.
     """
     if data_dir is None:
-        return download.load_images("cifar10", _CLASS_NAMES, _HOW)
+        return download.load_images("cifar10", _CLASS_NAMES, "www.cs.toronto.edu", _HOW)
     folder = data_dir / "cifar10" / "cifar-10-batches-bin"
     train = _read_split(folder, _TRAIN_FILES)
     test = _read_split(folder, _TEST_FILES)

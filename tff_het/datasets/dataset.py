@@ -11,6 +11,7 @@ Examples = Mapping[str, np.ndarray]
 """Columns of equal leading dimension n: always `x` [n, ...] and `y` int32 [n], and whatever else
 the examples carry (`writer`, `race`, `sex`, ...), one value or array per example."""
 
+MAX_CLASSES = 100_000
 _STATISTICS_ROWS = 1_000_000
 
 
@@ -27,7 +28,8 @@ class Dataset:
         int16 (packet lengths in bytes) or float32 [n, ...]; `y` is int32 [n], values
         0..num_classes - 1; further columns hold numbers or booleans.
       test: Test examples: the same columns, dtypes and shapes of one example as `train`.
-      class_names: One name per class, in the order of the values of `y`.
+      class_names: One name per class, in the order of the values of `y`; all different, and at
+        most `MAX_CLASSES`.
       source: Where the examples came from, for people.
       vocabulary: The words of the column `question` (int32 [n, words], 0 behind the last one), in
         the order of their numbers; empty where there is no such column.
@@ -44,8 +46,18 @@ class Dataset:
     vocabulary: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.class_names:
-            raise ValueError(f"Data set {self.name!r}: at least one class name is needed, found 0.")
+        names = self.class_names
+        if not 1 <= len(names) <= MAX_CLASSES:
+            raise ValueError(
+                f"Data set {self.name!r} ({self.source}): from 1 to {MAX_CLASSES} class names are "
+                f"needed; found {len(names)}."
+            )
+        if "" in names or len(set(names)) < len(names):
+            twice = next(name for name in names if not name or names.count(name) > 1)
+            raise ValueError(
+                f"Data set {self.name!r} ({self.source}): class names must be different and not "
+                f"empty; found {twice!r}{' twice' if twice else ''}."
+            )
         for split in ("train", "test"):
             examples = getattr(self, split)
             _check_examples(f"{self.name!r} ({self.source}), {split}", examples, self.num_classes)
@@ -164,6 +176,11 @@ def _check_examples(where: str, examples: Examples, num_classes: int) -> None:
             raise ValueError(
                 f"{where}: column {key!r} must hold numbers or booleans; found dtype"
                 f" {column.dtype}. Encode it as numbers first."
+            )
+        if 0 in column.shape[1:]:
+            raise ValueError(
+                f"{where}: an example of column {key!r} must hold something; found shape"
+                f" {list(column.shape)}."
             )
     lengths = {key: len(column) for key, column in examples.items()}
     if len(set(lengths.values())) != 1:

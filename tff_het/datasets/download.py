@@ -1,13 +1,33 @@
 """Image data sets through TensorFlow Datasets, for those who have no files of their own."""
 
+import os
+import socket
+import sys
 from typing import Any
 
 import numpy as np
 
 from tff_het.datasets.dataset import Dataset
 
+_SECONDS = 10.0
 
-def load_images(name: str, class_names: tuple[str, ...], how_to_get: str) -> Dataset:
+
+def announce(name: str, host: str) -> None:
+    """Says that a download begins, and sees whether it can: without a network some try for minutes.
+
+    Args:
+      name: Of the data set.
+      host: Where it comes from.
+
+    Raises:
+      OSError: If the host cannot be reached within seconds.
+    """
+    print(f"Downloading {name!r} from {host} ...", file=sys.stderr, flush=True)
+    if not {"http_proxy", "https_proxy"} & {variable.lower() for variable in os.environ}:
+        socket.create_connection((host, 80), timeout=_SECONDS).close()
+
+
+def load_images(name: str, class_names: tuple[str, ...], host: str, how_to_get: str) -> Dataset:
     """Downloads (or takes from the TFDS cache) an image classification data set.
 
     TFDS stores examples in an order of its own, so that a partition made from them differs from
@@ -16,6 +36,7 @@ def load_images(name: str, class_names: tuple[str, ...], how_to_get: str) -> Dat
     Args:
       name: The name, which must be the same here and in TFDS.
       class_names: One name per class.
+      host: Where TFDS downloads it from.
       how_to_get: One sentence for the error message.
 
     Raises:
@@ -25,6 +46,8 @@ def load_images(name: str, class_names: tuple[str, ...], how_to_get: str) -> Dat
         # Imported here: it takes seconds, and those who have files need no TensorFlow.
         import tensorflow_datasets as tfds
 
+        if not tfds.builder(name).is_prepared():
+            announce(name, host)
         train, test = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1))
     # TFDS raises errors of many libraries (no network, a checksum): all mean the same here.
     except Exception as error:

@@ -19,7 +19,7 @@ _HOW = (
 )
 
 _Writers = dict[str, tuple[np.ndarray, np.ndarray]]
-"""Writer -> images uint8 [n, 28, 28] and labels [n]."""
+"""Writer -> images uint8 [n, 28, 28] and labels int32 [n]."""
 
 
 def load(data_dir: pathlib.Path | None) -> Dataset:
@@ -58,7 +58,7 @@ def _examples(writers: _Writers, numbers: dict[str, int]) -> dict[str, np.ndarra
     own_numbers = np.array([numbers[writer] for writer in ordered], np.int32)
     return {
         "x": np.concatenate([writers[writer][0] for writer in ordered])[..., None],
-        "y": np.concatenate([writers[writer][1] for writer in ordered]).astype(np.int32),
+        "y": np.concatenate([writers[writer][1] for writer in ordered]),
         "writer": np.repeat(own_numbers, sizes),
     }
 
@@ -87,23 +87,25 @@ def _read_split(folder: pathlib.Path) -> _Writers:
 def _read_file(path: pathlib.Path) -> _Writers:
     try:
         content = json.loads(path.read_bytes())
-    except ValueError as error:  # Both invalid JSON and invalid UTF-8.
+    # Both invalid JSON and invalid UTF-8; more brackets than Python follows.
+    except (ValueError, RecursionError) as error:
         raise files.corrupt(path, "a complete JSON file", str(error), _HOW) from error
     keys = ("users", "num_samples", "user_data")
     if not isinstance(content, dict) or any(key not in content for key in keys):
         found = sorted(content) if isinstance(content, dict) else type(content).__name__
         raise files.corrupt(path, f"an object with {keys}", f"{found}", _HOW)
-    users, sizes = content["users"], content["num_samples"]
-    if len(users) != len(sizes) or sorted(users) != sorted(content["user_data"]):
-        raise files.corrupt(
-            path,
-            "one size and one entry in user_data for each user",
-            f"{len(users)} users, {len(sizes)} sizes, {len(content['user_data'])} entries",
-            _HOW,
-        )
+    users, sizes, entries = (content[key] for key in keys)
+    expected = "one name, one size and one entry in user_data for each user"
+    for key, value, form in zip(keys, (users, sizes, entries), (list, list, dict), strict=True):
+        if not isinstance(value, form):
+            raise files.corrupt(path, expected, f"{key} is {type(value).__name__}", _HOW)
+    are_names = all(isinstance(user, str) for user in users)
+    if not are_names or len(users) != len(sizes) or sorted(users) != sorted(entries):
+        found = f"{len(users)} users, {len(sizes)} sizes, {len(entries)} entries"
+        raise files.corrupt(path, expected, found, _HOW)
     writers = {}
     for writer, size in zip(users, sizes, strict=True):
-        images, labels = _read_writer(path, writer, content["user_data"][writer])
+        images, labels = _read_writer(path, writer, entries[writer])
         if len(labels) != size:
             raise files.corrupt(
                 path, f"{size} examples of writer {writer!r}", f"{len(labels)}", _HOW
@@ -116,13 +118,14 @@ def _read_file(path: pathlib.Path) -> _Writers:
 def _read_writer(path: pathlib.Path, writer: str, entry: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         pixels = np.array(entry["x"], np.float64)
-        labels = np.array(entry["y"], np.int64).reshape(-1)
-    except (KeyError, TypeError, ValueError) as error:
+        labels = np.array(entry["y"]).reshape(-1)
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise files.corrupt(
             path, f"numbers x and y of writer {writer!r}", f"{error!r}", _HOW
         ) from error
     if not pixels.size and not labels.size:
-        return np.zeros((0, *_IMAGE_SHAPE), np.uint8), labels
+        return np.zeros((0, *_IMAGE_SHAPE), np.uint8), np.zeros(0, np.int32)
+    labels = files.whole_numbers(path, f"y of writer {writer!r}", labels, _HOW)
     if pixels.shape != (len(labels), _NUM_PIXELS):
         raise files.corrupt(
             path,
@@ -161,6 +164,6 @@ def _writers_of(client_data: Any) -> _Writers:
     for writer in client_data.client_ids:
         examples = list(client_data.create_tf_dataset_for_client(writer).as_numpy_iterator())
         pixels = np.stack([example["pixels"] for example in examples])
-        labels = np.array([example["label"] for example in examples]).reshape(-1)
+        labels = np.array([example["label"] for example in examples], np.int32).reshape(-1)
         writers[writer] = _to_uint8(pixels), labels
     return writers

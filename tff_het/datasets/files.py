@@ -3,9 +3,12 @@
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+from tff_het.datasets.dataset import MAX_CLASSES
 
 
 def find(folder: pathlib.Path, candidates: Sequence[str], how_to_get: str) -> pathlib.Path:
@@ -53,11 +56,13 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
             arrays = {key: archive[key] for key in archive.files}
     # AttributeError, TypeError: np.load gives a bare array (no context manager) for a .npy file;
     # NotImplementedError: zipfile does not know the compression.
+    # MemoryError: a header claims more values than there is memory.
     except (
         zipfile.BadZipFile,
         zlib.error,
         AttributeError,
         EOFError,
+        MemoryError,
         NotImplementedError,
         OSError,
         TypeError,
@@ -72,16 +77,58 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
     return arrays
 
 
-def check_integer_columns(
-    path: pathlib.Path,
-    arrays: Mapping[str, np.ndarray],
-    keys: Sequence[str],
-    length: int,
-    how_to_get: str,
-) -> None:
-    """Raises ValueError unless the arrays of these keys are integers [length]."""
-    for key in keys:
-        column = arrays[key]
-        if column.shape != (length,) or column.dtype.kind not in "iu":
-            found = f"{column.dtype} {list(column.shape)}"
-            raise corrupt(path, f"{key} integers [{length}]", found, how_to_get)
+def whole_numbers(
+    path: pathlib.Path, name: str, values: Any, how_to_get: str, *, length: int | None = None
+) -> np.ndarray:
+    """Labels, or numbers of owners: the same values as int32 [n].
+
+    Args:
+      path: The file that they come from.
+      name: What they are, for the error message.
+      values: An array or a list.
+      how_to_get: One sentence for the error message.
+      length: How many there have to be, if that is known.
+
+    Raises:
+      ValueError: They are not whole numbers [length], or int32 would change one of them.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or length not in (None, len(array)):
+        shape = "n" if length is None else length
+        found = f"{array.dtype} {list(array.shape)}"
+        raise corrupt(path, f"{name} as integers [{shape}]", found, how_to_get)
+    limits = np.iinfo(np.int32)
+    changed = np.flatnonzero((array < limits.min) | (array > limits.max))
+    if changed.size:
+        found = f"{array[changed[0]]} in row {changed[0]}"
+        raise corrupt(path, f"{name} from {limits.min} to {limits.max}", found, how_to_get)
+    return array.astype(np.int32)
+
+
+def texts(path: pathlib.Path, name: str, array: np.ndarray, how_to_get: str) -> tuple[str, ...]:
+    """Names of classes.
+
+    Raises:
+      ValueError: The array is not text [n].
+    """
+    if array.ndim != 1 or array.dtype.kind not in "US":
+        found = f"{array.dtype} {list(array.shape)}"
+        raise corrupt(path, f"{name} as text [n]", found, how_to_get)
+    return tuple(array.astype(str).tolist())
+
+
+def classes_of(path: pathlib.Path, labels: np.ndarray, how_to_get: str) -> tuple[str, ...]:
+    """Names for classes that have none: '0', '1', ... up to the largest label.
+
+    Raises:
+      ValueError: The smallest label is not 0, or there would be more than `MAX_CLASSES`.
+    """
+    least, most = labels.min(), labels.max()
+    if least != 0 or most >= MAX_CLASSES:
+        raise corrupt(
+            path,
+            f"labels from 0 on, at most {MAX_CLASSES - 1}",
+            f"{least} to {most}; number the classes from 0",
+            how_to_get,
+        )
+    return tuple(map(str, range(most + 1)))

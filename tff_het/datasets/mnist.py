@@ -55,7 +55,8 @@ def load(name: str, data_dir: pathlib.Path | None) -> Dataset:
         f" <data_dir>/{name}/."
     )
     if data_dir is None:
-        return download.load_images(name, _CLASS_NAMES[name], how)
+        host = _URLS[name].split("/")[2]
+        return download.load_images(name, _CLASS_NAMES[name], host, how)
     folder = data_dir / name
     splits = {split: _read_split(folder, prefix, how) for split, prefix in _PREFIXES.items()}
     return Dataset(name, splits["train"], splits["test"], _CLASS_NAMES[name], f"idx files {folder}")

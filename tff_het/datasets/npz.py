@@ -43,25 +43,17 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
             )
         (train if split == "train" else test)[column] = _converted(path, key, column, array)
     if names is None:
-        class_names = tuple(str(i) for i in range(max(train["y"].max(), test["y"].max()) + 1))
+        class_names = files.classes_of(path, np.concatenate([train["y"], test["y"]]), _HOW)
     else:
-        if names.ndim != 1 or names.dtype.kind not in "US":
-            raise files.corrupt(
-                path, "class_names as text [classes]", f"{names.dtype} {list(names.shape)}", _HOW
-            )
-        class_names = tuple(names.astype(str).tolist())
+        class_names = files.texts(path, "class_names", names, _HOW)
     return Dataset("npz", train, test, class_names, f"file {path}")
 
 
 def _converted(path: pathlib.Path, key: str, column: str, array: np.ndarray) -> np.ndarray:
     """The array in the dtype that a `Dataset` holds."""
     if column == "y":
-        if array.dtype.kind not in "iu" or array.ndim != 1 or not array.size:
-            raise files.corrupt(
-                path,
-                f"{key} as integers [n], n > 0",
-                f"{array.dtype} {list(array.shape)}",
-                _HOW,
-            )
-        return array.astype(np.int32)
-    return array.astype(np.float32) if array.dtype == np.float64 else array
+        if not array.size:
+            raise files.corrupt(path, f"{key} as integers [n], n > 0", f"{list(array.shape)}", _HOW)
+        return files.whole_numbers(path, key, array, _HOW)
+    with np.errstate(over="ignore"):  # What becomes infinite is refused by `Dataset`.
+        return array.astype(np.float32) if array.dtype == np.float64 else array

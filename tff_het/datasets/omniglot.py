@@ -41,22 +41,22 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
     path = files.find(data_dir / "omniglot", (_FILE,), _HOW)
     arrays = files.read_npz(path, ("x", "label", "alphabet", "writer"), _HOW)
     images = arrays["x"]
-    if images.dtype != np.uint8 or not len(images) or images.shape[1:] != (28, 28):
+    if images.dtype != np.uint8 or not images.size or images.shape[1:] != (28, 28):
         raise files.corrupt(
             path, "x uint8 [n, 28, 28], n > 0", f"{images.dtype} {list(images.shape)}", _HOW
         )
-    files.check_integer_columns(path, arrays, ("label", "alphabet", "writer"), len(images), _HOW)
     columns = {
-        "x": images[..., None],
-        "y": arrays["label"].astype(np.int32),
-        "writer": arrays["writer"].astype(np.int32),
-        "alphabet": arrays["alphabet"].astype(np.int32),
+        name: files.whole_numbers(path, key, arrays[key], _HOW, length=len(images))
+        for name, key in (("y", "label"), ("writer", "writer"), ("alphabet", "alphabet"))
     }
+    columns["x"] = images[..., None]
     in_test = _in_test(columns["y"], columns["writer"], columns["alphabet"])
     train = {key: column[~in_test] for key, column in columns.items()}
     test = {key: column[in_test] for key, column in columns.items()}
-    names = arrays.get("char_names", np.arange(columns["y"].max() + 1))
-    class_names = tuple(str(name) for name in names)
+    if "char_names" in arrays:
+        class_names = files.texts(path, "char_names", arrays["char_names"], _HOW)
+    else:
+        class_names = files.classes_of(path, columns["y"], _HOW)
     return Dataset("omniglot", train, test, class_names, f"file {path}")
 
 

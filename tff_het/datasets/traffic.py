@@ -61,15 +61,17 @@ def _read_npz(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """All flows, and the names of their labels."""
     arrays = files.read_npz(path, ("packet_lengths", "label", "network", "label_names"), _HOW)
     lengths, names = arrays["packet_lengths"], arrays["label_names"]
-    if lengths.dtype != np.int16 or not len(lengths) or lengths.shape[1:] != (_NUM_PACKETS,):
+    if lengths.dtype != np.int16 or not lengths.size or lengths.shape[1:] != (_NUM_PACKETS,):
         raise files.corrupt(
             path,
             f"packet_lengths int16 [n, {_NUM_PACKETS}], n > 0",
             f"{lengths.dtype} {list(lengths.shape)}",
             _HOW,
         )
-    files.check_integer_columns(path, arrays, ("label", "network"), len(lengths), _HOW)
-    labels = arrays["label"]
+    labels, networks = (
+        files.whole_numbers(path, key, arrays[key], _HOW, length=len(lengths))
+        for key in ("label", "network")
+    )
     if names.ndim != 1 or names.dtype.kind != "U" or len(np.unique(names)) != len(names):
         raise files.corrupt(
             path, "label_names as different texts", f"{names.dtype} {list(names.shape)}", _HOW
@@ -81,7 +83,7 @@ def _read_npz(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
             f"{labels.min()}..{labels.max()}",
             _HOW,
         )
-    return _flows(lengths, labels, arrays["network"]), names
+    return {"x": lengths, "y": labels, "network": networks}, names
 
 
 def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -98,7 +100,10 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
         try:
             *lengths, label, network = row
             numbers[index] = [*map(int, lengths), int(network)]
-        except ValueError as error:  # Not whole numbers, or not as many as there should be.
+            if not label:
+                raise ValueError("The label is empty.")
+        # Not whole numbers, of too many digits, or not as many as there should be.
+        except (ValueError, OverflowError) as error:
             raise files.corrupt(
                 path,
                 f"{_NUM_PACKETS} whole numbers, a label and a whole number in line {index + 2}",
@@ -111,16 +116,9 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
         found = f"{lengths.min()}..{lengths.max()}" if rows else "no flows"
         raise files.corrupt(path, f"flows of lengths {limits.min}..{limits.max}", found, _HOW)
     names, numbered = np.unique(labels, return_inverse=True)
-    return _flows(lengths, numbered, numbers[:, _NUM_PACKETS]), names
-
-
-def _flows(lengths: np.ndarray, labels: np.ndarray, networks: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns in the dtypes that a `Dataset` holds."""
-    return {
-        "x": lengths.astype(np.int16),
-        "y": labels.astype(np.int32),
-        "network": networks.astype(np.int32),
-    }
+    networks = files.whole_numbers(path, "networks", numbers[:, _NUM_PACKETS], _HOW)
+    flows = {"x": lengths.astype(np.int16), "y": numbered.astype(np.int32), "network": networks}
+    return flows, names
 
 
 def _most_frequent(

@@ -221,8 +221,15 @@ def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     if path.suffix != ".png":
         raise ValueError(f"Figures are written as .png, found {path.name!r}.")
     picture = io.BytesIO()
+    import matplotlib
+    from matplotlib.text import Text
+
+    # Names of users' classes and clients may have dollar signs, which are no formulas.
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
     # Without `Software` the bytes do not name Matplotlib's version; PNG has no other metadata here.
-    figure.savefig(picture, format="png", dpi=150, metadata={"Software": None})
+    with matplotlib.rc_context({"text.parse_math": False}):  # Labels of ticks are made here.
+        figure.savefig(picture, format="png", dpi=150, metadata={"Software": None})
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing.complete(path) as file:
         file.write(picture.getvalue())

@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from tff_het.numbers import Number
 from tff_het.partitions.assignment import Assignment, Examples, require_count
 
 _MAX_TRIES = 100
+# NumPy's own draw never ends where powers of uniform numbers are all 0.
+_ALPHA = Number(low=1e-6)
 
 
 def dirichlet(
@@ -28,14 +31,14 @@ def dirichlet(
       test: Test examples.
       rng: Source of all random draws.
       num_clients: Number of clients.
-      alpha: Concentration, > 0: small for few clients per class, large for nearly i.i.d.
+      alpha: Concentration, from 1e-6 on (each class to a single client): small for few clients
+        per class, large for nearly i.i.d.
       min_examples: Training examples that each client gets at least.
 
     Raises:
       ValueError: An option is out of range, or no draw gave every client `min_examples`.
     """
-    if not (0 < alpha < np.inf):
-        raise ValueError(f"alpha must be a positive finite number; found {alpha}.")
+    _ALPHA.check("alpha", alpha)
     if min_examples < 1:
         raise ValueError(f"min_examples must be 1 or more; found {min_examples}.")
     num_train = len(train["y"])
