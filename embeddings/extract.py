@@ -19,6 +19,7 @@ import tensorflow as tf
 from absl import flags
 
 from tff_het import datasets
+from tff_het.numbers import INT32, Number
 
 try:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -32,6 +33,12 @@ except ModuleNotFoundError as error:
     ) from error
 
 MODELS = ("yamnet", "inception", "image")
+_NUMBERS = {
+    "max_error_fraction": Number(0.0, 1.0),
+    "image_size": Number(1, 4096, is_whole=True),
+    "batch_size": Number(1, 65536, is_whole=True),
+    "examples_per_shard": Number(1, INT32, is_whole=True),
+}
 
 
 def define_flags() -> flags.FlagValues:
@@ -71,8 +78,6 @@ def define_flags() -> flags.FlagValues:
         "max_error_fraction",
         job.Job.max_error_fraction,
         "Share of the examples that may be unusable; with more the job fails.",
-        lower_bound=0.0,
-        upper_bound=1.0,
         flag_values=values,
     )
     numbers = {
@@ -84,7 +89,7 @@ def define_flags() -> flags.FlagValues:
         ),
     }
     for name, (default, text) in numbers.items():
-        flags.DEFINE_integer(name, default, text, lower_bound=1, flag_values=values)
+        flags.DEFINE_integer(name, default, text, flag_values=values)
     flags.DEFINE_bool("overwrite", False, "Replace the embeddings at --output.", flag_values=values)
     return values
 
@@ -101,9 +106,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parse(values, argv)
         wanted = make_job(values)
         result = job.run(wanted, options)
-    except job.TooManyErrorsError as error:
+    except job.FailedError as error:
         return _refuse(error, 1)
-    except (flags.Error, ValueError, OSError, tf.errors.OpError) as error:
+    except (flags.Error, ValueError, OSError, MemoryError, tf.errors.OpError) as error:
         return _refuse(error, 2)
     except KeyboardInterrupt:
         return _refuse("stopped; nothing was written.", 128 + signal.SIGINT)
@@ -143,6 +148,9 @@ def make_job(values: flags.FlagValues) -> job.Job:
     Raises:
       ValueError: Flags are missing, or do not fit each other.
     """
+    for name, number in _NUMBERS.items():
+        if values[name].value is not None:
+            number.check(f"--{name}", values[name].value)
     if missing := [name for name in ("model", "module", "output") if not values[name].value]:
         raise ValueError(f"--{missing[0]} is needed (--help lists all flags).")
     model = values["model"].value

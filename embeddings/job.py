@@ -36,8 +36,8 @@ class Network(pipeline.Network, Protocol):
         """What they depend on beside module and input; JSON has all types."""
 
 
-class TooManyErrorsError(ValueError):
-    """More examples could not be used than was allowed."""
+class FailedError(RuntimeError):
+    """The job began, and could not be completed; nothing is at the output's place."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,8 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
     Raises:
       ValueError: The input, the module or what is at the output's place does not fit.
       FileNotFoundError: There is no such input.
-      TooManyErrorsError: Too many examples cannot be used; their list is left beside the output.
+      FailedError: Too many examples cannot be used, whose list is left beside the output; or the
+        output cannot be written.
     """
     identity = {
         "format": embedding_files.FORMAT,
@@ -109,6 +110,13 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
         _check_errors(summary, len(items), job.max_error_fraction, output)
         metadata = identity | {"module": job.network.handle} | _description(summary)
         output.finish(metadata, summary.skipped)
+    except FailedError:
+        raise
+    # Beam makes a RuntimeError of what is raised in it.
+    except (OSError, MemoryError, RuntimeError, ValueError, tf.errors.OpError) as error:
+        raise FailedError(
+            f"{output.path} could not be written: {error!s:.500}. The same command begins anew."
+        ) from error
     finally:
         output.clean()
     return Result(summary, time.monotonic() - start)
@@ -135,7 +143,7 @@ def _check_errors(summary: Summary, total: int, allowed: float, output: Output) 
         return
     output.fail(summary.skipped)
     first = summary.skipped[0]
-    raise TooManyErrorsError(
+    raise FailedError(
         f"Expected at most {allowed:.2%} of {total} examples to be unusable, and not all of them;"
         f" found {errors / total:.2%}:"
         f" {', '.join(f'{n} {reason}' for reason, n in by_reason.items())}; the first is"

@@ -25,7 +25,7 @@ class Output:
           path: The folder.
           identity: What defines the result, by the names in `IDENTITY`.
         """
-        self.path = path.rstrip("/")
+        self.path = path.rstrip("/") or "/"
         self._identity = {key: identity[key] for key in IDENTITY}
         digest = hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode())
         # Two jobs with different results must not share it.
@@ -44,7 +44,20 @@ class Output:
         if not tf.io.gfile.exists(self.path) or _is_empty_folder(self.path):
             return False
         found = self._found()
+        names = found.get("files", {})
         if overwrite:
+            ours = {embedding_files.METADATA, ERRORS, *names}
+            foreign = [
+                name
+                for name in sorted(tf.io.gfile.listdir(self.path))
+                if name not in ours or tf.io.gfile.isdir(os.path.join(self.path, name))
+            ]
+            if foreign or not found.keys() >= {*IDENTITY}:
+                raise ValueError(
+                    f"{self.path} is not replaced: expected embeddings and nothing else; found "
+                    f"{foreign[0] if foreign else 'other metadata'}. Give another --output, or "
+                    "remove it yourself."
+                )
             return False
         different = [key for key in IDENTITY if found.get(key) != self._identity[key]]
         if different:
@@ -52,7 +65,6 @@ class Output:
                 f"{self.path} holds other embeddings: expected the same {', '.join(IDENTITY)};"
                 f" different: {', '.join(different)}. Give another --output, or --overwrite."
             )
-        names = found.get("files", {})
         missing = [n for n in names if not tf.io.gfile.exists(os.path.join(self.path, n))]
         if missing:
             raise ValueError(

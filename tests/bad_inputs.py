@@ -459,17 +459,17 @@ def flows(line: str) -> Maker:
     return file("traffic/flows_first10.csv", "\n".join([head, *lines, line]).encode())
 
 
-_NPZ = "--dataset=npz --data_dir={in}/data.npz --partition=iid --num_clients=3 --model=mlp"
-_LEAF = "--dataset=femnist --data_dir={in} --num_clients=2"
+NPZ = "--dataset=npz --data_dir={in}/data.npz --partition=iid --num_clients=3 --model=mlp"
+LEAF = "--dataset=femnist --data_dir={in} --num_clients=2"
 _LEAF_FILE = "{in}/femnist/train/all_data.json"
-_OMNIGLOT = "--dataset=omniglot --data_dir={in} --partition=iid --num_clients=2"
-_TRAFFIC = "--dataset=traffic --data_dir={in}"
+OMNIGLOT = "--dataset=omniglot --data_dir={in} --partition=iid --num_clients=2"
+TRAFFIC = "--dataset=traffic --data_dir={in}"
 _PACKETS = "1,2,3,4,5,6,7,8,9,"
 DATA = [
-    Row(_NPZ + " --rounds=1", code=WORKS, makes=npz()),
-    Row(_NPZ + " --rounds=1", code=WORKS, makes=npz(class_names=np.array(["$x_{$", "$", "a"]))),
+    Row(NPZ + " --rounds=1", code=WORKS, makes=npz()),
+    Row(NPZ + " --rounds=1", code=WORKS, makes=npz(class_names=np.array(["$x_{$", "$", "a"]))),
     *(
-        Row(_NPZ, says, makes=npz(**changes))
+        Row(NPZ, says, makes=npz(**changes))
         for changes, says in (
             ({"y_train": lambda y: y + 2**32}, "y_train from -2147483648 to 2147483647; found 429"),
             ({"y_test": lambda y: y - 2**40}, "y_test from -2147483648 to 2147483647; found -109"),
@@ -502,11 +502,11 @@ DATA = [
             ({"class_names": np.array(["a"])}, "labels must be 0..0"),
         )
     ),
-    Row(_NPZ, "{in}/data.npz", makes=huge_npz),
-    Row(_NPZ, "{in}/data.npz", makes=file("data.npz", b"PK\x03\x04")),
-    Row(_NPZ, "{in}/data.npz", makes=file("data.npz", b"")),
+    Row(NPZ, "{in}/data.npz", makes=huge_npz),
+    Row(NPZ, "{in}/data.npz", makes=file("data.npz", b"PK\x03\x04")),
+    Row(NPZ, "{in}/data.npz", makes=file("data.npz", b"")),
     *(
-        Row(_LEAF, _LEAF_FILE, makes=leaf(change))
+        Row(LEAF, _LEAF_FILE, makes=leaf(change))
         for change in (
             "",
             "{",
@@ -530,7 +530,7 @@ DATA = [
         )
     ),
     *(
-        Row(_OMNIGLOT, says, makes=drawings(**changes))
+        Row(OMNIGLOT, says, makes=drawings(**changes))
         for changes, says in (
             (
                 {"label": np.arange(50) % 5 + 2**32},
@@ -543,7 +543,7 @@ DATA = [
         )
     ),
     *(
-        Row(_TRAFFIC, says, makes=flows(line))
+        Row(TRAFFIC, says, makes=flows(line))
         for line, says in (
             (_PACKETS + f"10,app,{2**40}", "networks from -2147483648 to 2147483647; found 1099"),
             (
@@ -565,7 +565,10 @@ DATA = [
 
 _TABLE, _COMPARE, _REPORT = "experiments.hdafl.table3", "experiments.compare", "experiments.report"
 _HETEROGENEITY = "experiments.heterogeneity"
-_FEW = "--datasets=digits --partitions=iid --methods=fed_avg --seeds=1 --set=rounds=1 --jobs=1"
+MATRIX_FLAGS = (
+    "--datasets=digits --partitions=iid --methods=fed_avg --seeds=1 --set=rounds=1 --jobs=1"
+)
+_AGAIN = MATRIX_FLAGS + " --output_dir={in}/out"
 MATRIX = pathlib.Path()  # What `compare` made with these flags; the test puts its folder here.
 
 
@@ -596,10 +599,13 @@ PROGRAMS = [
     Row("--set=rounds", "--set takes name=value", program=_COMPARE),
     Row("--set=seed=3", "The harness itself gives the flags seed", program=_COMPARE),
     Row("--output_dir=", "--output_dir is empty: name a folder", program=_COMPARE),
-    Row(_FEW + " --output_dir={in}/a", "{in}/a", program=_COMPARE, makes=file("a")),
+    Row(MATRIX_FLAGS + " --output_dir={in}/a", "{in}/a", program=_COMPARE, makes=file("a")),
     *(
         Row(
-            f"{_FEW} --output_dir={{in}}/out", "result.json", program=_COMPARE, makes=matrix(change)
+            f"{MATRIX_FLAGS} --output_dir={{in}}/out",
+            "result.json",
+            program=_COMPARE,
+            makes=matrix(change),
         )
         for change in (
             "",
@@ -654,7 +660,13 @@ STOPS = [
         )
     ),
     *(
-        Row(_FEW, "Stopped: the same command goes on", STOPPED, _COMPARE, request={"interrupt": f})
+        Row(
+            MATRIX_FLAGS,
+            "Stopped: the same command goes on",
+            STOPPED,
+            _COMPARE,
+            request={"interrupt": f},
+        )
         for f in ("experiments.harness.runner:plan", "experiments.train:train_method")
     ),
     *(
@@ -663,7 +675,11 @@ STOPS = [
     ),
     *(
         Row(
-            _FEW, "/run.sqlite cannot be written", FAILS, _COMPARE, request={"max_file_bytes": size}
+            MATRIX_FLAGS,
+            "/run.sqlite cannot be written",
+            FAILS,
+            _COMPARE,
+            request={"max_file_bytes": size},
         )
         for size in (4_000, 20_000)
     ),

@@ -5,8 +5,6 @@ trainings are cut down: what is not run as it stands is in one of the tables bel
 """
 
 import importlib.util
-import json
-import os
 import pathlib
 import re
 import shlex
@@ -15,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import programs
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -116,7 +115,7 @@ def argv_of(command: str) -> list[str] | None:
     return words[1:] + (CUT_DOWN[beginning].split() if beginning else [])
 
 
-class Programs:
+class Documents:
     """Runs programs, those of one document in one folder, which has the document's files."""
 
     def __init__(self, folder: pathlib.Path):
@@ -126,41 +125,28 @@ class Programs:
             (inside / "experiments").symlink_to(ROOT / "experiments")
         for block in FILES:
             (self.folders[block.document] / block.title).write_text(block.text)
-        self._server = subprocess.Popen(
-            [sys.executable, "-W", "ignore", ROOT / "tests" / "forking.py"],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._forks = programs.Programs()
 
     def run(self, document: str, argv: list[str]) -> str:
         """Runs a program to its end, which has to be a success; returns what it printed."""
-        printed = self.folders[document] / "printed"
-        printed.write_text("")
-        request = {"argv": argv, "folder": str(self.folders[document])}
-        assert self._server.stdin is not None and self._server.stdout is not None
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        status = self._server.stdout.readline().strip()
-        assert status == "0", printed.read_text()
-        return printed.read_text()
+        ended = self._forks.run(argv, self.folders[document])
+        assert ended.code == 0, ended.printed
+        return ended.printed
 
     def close(self) -> None:
-        self._server.kill()
-        self._server.communicate()
+        self._forks.close()
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory) -> Iterator[Programs]:
-    started = Programs(tmp_path_factory.mktemp("documents"))
+def documents(tmp_path_factory) -> Iterator[Documents]:
+    started = Documents(tmp_path_factory.mktemp("documents"))
     yield started
     started.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", SHELL, ids=str)
-def test_commands_run(block, programs, request):
+def test_commands_run(block, documents, request):
     for command in block.commands:
         argv = argv_of(command)
         if argv is None:
@@ -168,14 +154,14 @@ def test_commands_run(block, programs, request):
         if "--data_dir=DIR" in argv:
             folder = request.getfixturevalue("data_dir")
             argv = [word.replace("=DIR", f"={folder}") for word in argv]
-        programs.run(block.document, argv)
+        documents.run(block.document, argv)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PYTHON, ids=str)
-def test_python_runs(block, programs):
-    (programs.folders[block.document] / "block.py").write_text(block.text)
-    printed = programs.run(block.document, ["block.py"])
+def test_python_runs(block, documents):
+    (documents.folders[block.document] / "block.py").write_text(block.text)
+    printed = documents.run(block.document, ["block.py"])
     if "loop.train" in block.text:
         accuracies = [float(number) for number in re.findall(r"\d+\.\d*", printed)]
         assert len(accuracies) == 5

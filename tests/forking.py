@@ -1,6 +1,7 @@
 """Runs Python programs for one import of TensorFlow: forks itself for each.
 
-Reads a line of JSON for each request and answers with a line: the program's exit status.
+Reads a line of JSON for each request and answers with a line: the program's exit status, and its
+greatest memory in kilobytes.
 
   argv: What would follow `python` on a command line. With argv[0] "set-up" the flags that follow
     are those of `experiments.train`, which are read, and all that they name is made, but no round
@@ -50,7 +51,8 @@ def main() -> None:
                 atexit._run_exitfuncs()
                 sys.stdout.flush()
                 os._exit(code)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        _, status, used = os.wait4(pid, 0)
+        print(os.waitstatus_to_exitcode(status), used.ru_maxrss, flush=True)
 
 
 def become(

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -161,6 +162,41 @@ def test_a_damaged_or_foreign_folder_is_not_taken_for_complete(call, tmp_path):
     assert content(foreign) == {"chapter": b"1"}
 
 
+@pytest.mark.parametrize("name", ["thesis", ".hidden", "more/chapter", "errors.jsonl/chapter"])
+def test_only_embeddings_are_overwritten(call, tmp_path, name):
+    assert call()[0] == 0
+    path = tmp_path / "out" / name
+    if path.parent.is_file():
+        path.parent.unlink()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("1")
+    code, _, err = call("--overwrite", "--short_clips=skip")
+    assert code == 2 and f"found {name.split('/')[0]}" in err and path.read_text() == "1"
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"files": {}}', '{"files": [1]}', '{"format": 1}'])
+def test_a_folder_that_merely_has_metadata_is_not_overwritten(call, tmp_path, text):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "metadata.json").write_text(text)
+    code, _, err = call("--overwrite")
+    assert code == 2 and "out is not replaced: expected embeddings and nothing else" in err
+    assert content(tmp_path / "out") == {"metadata.json": text.encode()}
+
+
+@pytest.mark.parametrize("bytes_", [100, 3_000, 20_000, 40_000])
+def test_a_full_disk_is_one_line_and_the_same_command_works_later(call, tmp_path, bytes_):
+    assert call(output="whole")[0] == 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, limits[1]))
+    try:
+        code, out, err = call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (code, out) == (1, "") and f"{tmp_path / 'out'} could not be written" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "whole"]
+    assert call()[0] == 0 and content(tmp_path / "out") == content(tmp_path / "whole")
+
+
 def break_some(folder):
     (folder / "audio" / "a0.wav").write_bytes(b"")
     (folder / "audio" / "a1.wav").write_text("not audio")
@@ -222,7 +258,7 @@ def test_a_job_that_ends_early_leaves_what_was_there(call, tmp_path, monkeypatch
 
     monkeypatch.setattr(audio.YamNet, "embed", fail_late)
     flags = ("--examples_per_shard=2", "--overwrite", "--short_clips=skip")
-    assert call(*flags)[0] in (2, 130)
+    assert call(*flags)[0] in (1, 130)
     assert content(tmp_path / "out") == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "out"]
 
@@ -321,8 +357,13 @@ def test_a_registered_data_set(image_module, tmp_path, monkeypatch):
         ("--model=inception --short_clips=pad", "--short_clips belongs to --model=yamnet"),
         ("--dataset=digits", "either --input or --dataset"),
         ("--data_dir=.", "--data_dir belongs to --dataset"),
-        ("--batch_size=0", "--batch_size=0"),
-        ("--max_error_fraction=2", "--max_error_fraction=2"),
+        ("--output=", "--output is needed"),
+        ("--batch_size=0", "--batch_size: expected a whole number from 1 to 65536; found 0"),
+        ("--batch_size=1e20", "--batch_size=1e20"),
+        (f"--examples_per_shard={2**63}", "--examples_per_shard: expected a whole number from 1"),
+        ("--model=image --image_size=1000000", "--image_size: expected a whole number from 1 to 4"),
+        ("--max_error_fraction=2", "--max_error_fraction: expected a number from 0 to 1; found 2"),
+        ("--max_error_fraction=nan", "--max_error_fraction: expected a number from 0 to 1; found"),
         ("--input=/does/not/exist", "Expected train.csv and test.csv"),
         ("--module=/does/not/exist", "Cannot use the module '/does/not/exist'"),
     ],
