@@ -195,7 +195,7 @@ class Project:
             attributes = {**(SLOW if source.is_slow else {}), **attributes}
         elif package.startswith("tests"):
             attributes = {"testonly": True, **attributes}
-        elif package.startswith(".ci"):
+        if source.is_in_search_path:
             attributes["imports"] = ["."]
         rule = "pytest_test" if source.is_test else "py_library"
         deps = sort_labels(dependencies)

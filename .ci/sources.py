@@ -49,11 +49,17 @@ class Source:
 
     @property
     def module(self) -> str:
-        """Its dotted name; a package's own for `__init__.py`."""
+        """The name that it is imported by; a package's own for `__init__.py`."""
         parts = self.path.with_suffix("").parts
-        if parts[0] == ".ci":
+        if self.is_in_search_path:
             return parts[-1]
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def is_in_search_path(self) -> bool:
+        """Whether its folder is in pytest's `pythonpath`: what tests share is imported alone."""
+        helps_tests = self.path.parts[0] == "tests" and self.path.stem != "conftest"
+        return self.path.parts[0] == ".ci" or (helps_tests and not self.is_test)
 
     @property
     def is_program(self) -> bool:

@@ -1,0 +1,191 @@
+"""All methods and their options on a small problem, for tests that hold for each of them."""
+
+import collections
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_het import methods, seeding
+from tff_het.learning.acquisition import Acquisition
+from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.models import adversary, architectures
+from tff_het.models.layers import Dropout, Layers
+
+SEED = 1
+FEATURES, UNITS, CLASSES = 6, 5, 3
+HEAD = [(UNITS, CLASSES), (CLASSES,)]
+BODY = [(FEATURES, UNITS), (UNITS,)]
+ADVERSARY = [(UNITS, 4), (4,), (4, 2), (2,)]
+PROTECTED = ("race", "sex")
+ACQUISITION = Acquisition(
+    "bald", size=2, per_round=2, pool_size=5, kept_per_class=1, dropout_samples=3
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A method, its options, the shapes of what is local in it, and whether models differ."""
+
+    method: str
+    local: list[tuple[int, ...]]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    label: str = ""
+    personal: bool | None = None  # Whatever is local, where None.
+    adversary: bool = False  # On the first layer.
+    acquisition: Acquisition | None = None
+    signed: bool = False  # Whether a client's index travels with its update.
+
+    def __str__(self) -> str:
+        return self.method + self.label
+
+
+_draw = np.random.default_rng(99)
+# What the server judges models by.
+SELECTION = {
+    "x": _draw.normal(size=(501, FEATURES)).astype(np.float32),
+    "y": _draw.integers(0, CLASSES, 501).astype(np.int32),
+}
+JUDGING = {"selection": SELECTION, "dropout_samples": 2}
+
+CASES = [
+    Case("fed_avg", local=[]),
+    Case(
+        "fed_avg",
+        local=[],
+        options={"server_optimizer": tff.learning.optimizers.build_adam(0.01)},
+        label="-server-adam",
+    ),
+    Case("fed_avg", local=[], label="-adversary", adversary=True),
+    Case("fed_avg", local=[], label="-acquisition", acquisition=ACQUISITION),
+    Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
+    Case("q_ffl", local=[], options={"q": 0.5}),
+    Case("hdafl", local=HEAD),
+    Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("hdafl", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
+    Case("fed_recon", local=HEAD),
+    Case("fed_recon", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
+    Case("lg_fedavg", local=BODY),
+    Case("lg_fedavg", local=BODY + ADVERSARY, label="-adversary", adversary=True),
+    Case("lg_fedavg", local=HEAD, options={"local": ["output"]}, label="-local-classifier"),
+    Case("lg_fedavg", local=BODY, options={"norm_weights": True}, label="-norms"),
+    Case(
+        "lg_fedavg",
+        local=BODY + HEAD,
+        options={"local_loss": "supervised"},
+        label="-supervised",
+    ),
+    Case(
+        "lg_fedavg",
+        local=[*BODY, (UNITS, FEATURES), (FEATURES,)],
+        options={"local_loss": "autoencoder", "local_loss_weight": 0.5},
+        label="-autoencoder",
+    ),
+    Case("cgau", local=[(UNITS,), (UNITS,)]),
+    Case(
+        "cgau",
+        local=[(UNITS,), (UNITS,), (CLASSES,)],
+        options={"condition_output": True},
+        label="-output",
+    ),
+    Case(
+        "cgau",
+        local=[],
+        options={"variant": "shared_one_hot", "num_clients": 8},
+        label="-shared",
+        personal=True,
+    ),
+    Case("waffle", local=[(UNITS,)] * 3),
+    Case(
+        "waffle",
+        local=[(7,)] * 3,
+        options={
+            "factors": {"dense_1": 7},
+            "alpha_over_factors": 0.4,
+            "temperature": 0.1,
+            "evaluation_samples": 2,
+            "keep_globals": True,
+        },
+        label="-options",
+    ),
+    Case(
+        "waffle",
+        local=[(UNITS,)] * 3,
+        options={"keep_globals": True},
+        label="-acquisition",
+        acquisition=ACQUISITION,
+    ),
+    Case("ave_fl", local=[]),
+    Case("opt_fl", local=[], options=JUDGING, signed=True),
+    Case("mix_fl", local=[], options=JUDGING, signed=True),
+    Case("local_only", local=BODY + HEAD),
+    Case("centralized", local=[]),
+]
+
+
+def network(x: tf.Tensor, num_classes: int, layers: Layers):
+    hidden = Dropout(0.2)(layers.dense(UNITS, "dense_1")(x))
+    return hidden, layers.output(num_classes)(hidden)
+
+
+def build(case: Case, seed: int, rate: float = 0.3) -> FederatedProcess:
+    """The case's process; clients learn at this rate."""
+    element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
+    if case.adversary:
+        element |= dict.fromkeys(PROTECTED, (np.dtype(np.int32), ()))
+    architecture = architectures.make("small", element, CLASSES, network)
+    if case.adversary:
+        architecture = adversary.attach(
+            architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)
+        )
+    training = LocalTraining(
+        tff.learning.optimizers.build_sgdm(rate, momentum=0.9),
+        batch_size=4,
+        epochs=2,
+        acquisition=case.acquisition,
+    )
+    return methods.build(case.method, architecture, training, seed=seed, **case.options)
+
+
+def make_client(process, state, client: int, n: int, *, round_num: int = 0, kept=None):
+    rng = np.random.default_rng(client)
+    return collections.OrderedDict(
+        client=np.int32(client),
+        seed=seeding.stateless_seed(SEED, seeding.CLIENT_WORK, round_num, client),
+        examples=collections.OrderedDict(
+            x=rng.normal(size=(n, FEATURES)).astype(np.float32),
+            y=rng.integers(0, CLASSES, n).astype(np.int32),
+            **{
+                name: rng.integers(0, 2, n).astype(np.int32)
+                for name in PROTECTED
+                if name in process.model.example_spec
+            },
+        ),
+        state=kept if kept is not None else process.init_state(client, SEED, state),
+    )
+
+
+def make_clients(process, state, sizes=((4, 9), (0, 5), (7, 3)), **kwargs):
+    return [make_client(process, state, client, n, **kwargs) for client, n in sizes]
+
+
+def assert_same_bits(found, wanted) -> None:
+    tf.nest.assert_same_structure(found, wanted, check_types=False)
+    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def by_client(results) -> dict[int, Any]:
+    return {int(result["client"]): result for result in results}
+
+
+def shapes(value_type: tff.Type) -> list[tuple[int, ...]]:
+    """Shapes of all tensors of a type."""
+    if isinstance(value_type, tff.TensorType):
+        return [tuple(value_type.shape)]
+    return [shape for element in value_type for shape in shapes(element)]
