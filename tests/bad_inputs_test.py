@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import bad_inputs
 import pytest
-from bad_inputs import REFUSED, ROWS, STOPPED, WORKS, Row
+from bad_inputs import FAILS, REFUSED, ROWS, STOPPED, WORKS, Row
 from programs import ROOT, Programs
 
 
@@ -61,6 +61,36 @@ def test_row(row, forks, tmp_path):
     if code == REFUSED:
         assert printed.startswith("error: ") and printed.count("\n") == 1
         assert content(tmp_path) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", bad_inputs.STOPS, ids=name_of)
+def test_what_was_stopped_goes_on_to_the_same_bytes(row, forks, tmp_path):
+    results = {}
+    for name, requests in (("whole", [{}]), ("stopped", [row.request, {}])):
+        folder = tmp_path / name
+        folder.mkdir()
+        argv = ["-m", row.program, *row.flags.split(), f"--output_dir={folder / 'out'}"]
+        for request in requests:
+            ended = forks.run(argv, folder, **request)
+        assert ended.code == WORKS, ended.printed
+        results[name] = {
+            path: data
+            for path, data in content(folder).items()
+            if path.endswith((".csv", "summary.json", "weights.npz", ".md", ".png"))
+            and not path.endswith("times.csv")
+        }
+    assert results["stopped"] == results["whole"] and results["whole"]
+
+
+def test_where_one_method_diverges_the_others_are_trained(forks, tmp_path):
+    flags = "--method=fed_avg,local_only --rounds=2 --server_optimizer=sgd --model=mlp"
+    flags += " --client_learning_rate=0.5 --server_learning_rate=3e38"
+    argv = ["-m", "experiments.train", *flags.split(), f"--output_dir={tmp_path / 'out'}"]
+    ended = forks.run(argv, tmp_path)
+    assert ended.code == FAILS and "error: fed_avg: " in ended.printed
+    assert "local_only" in (tmp_path / "out" / "comparison.md").read_text()
+    assert not (tmp_path / "out" / "fed_avg" / "summary.json").exists()
 
 
 @pytest.mark.parametrize("name", ["caf\u00e9", "\u2713"])

@@ -1,7 +1,7 @@
 """Runs Python programs for one import of TensorFlow: forks itself for each.
 
-Reads a line of JSON for each request and answers with a line: the program's exit status, and its
-greatest memory in kilobytes.
+Reads a line of JSON for each request and answers with a line: the program's exit status, its
+greatest memory in kilobytes, and the seconds that it computed.
 
   argv: What would follow `python` on a command line. With argv[0] "set-up" the flags that follow
     are those of `experiments.train`, which are read, and all that they name is made, but no round
@@ -52,7 +52,8 @@ def main() -> None:
                 sys.stdout.flush()
                 os._exit(code)
         _, status, used = os.wait4(pid, 0)
-        print(os.waitstatus_to_exitcode(status), used.ru_maxrss, flush=True)
+        seconds = used.ru_utime + used.ru_stime
+        print(os.waitstatus_to_exitcode(status), used.ru_maxrss, seconds, flush=True)
 
 
 def become(

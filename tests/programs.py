@@ -5,7 +5,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ class Ended(NamedTuple):
     Attributes:
       code: Its exit code; negative for a signal.
       printed: What it printed.
-      seconds: How long it took.
+      seconds: What it computed, on all cores together; how long that takes is the machine's.
       megabytes: The most memory that it had, what it shares with the process it was forked from
         included.
     """
@@ -49,16 +48,15 @@ class Programs:
           folder: The folder.
           **request: See `forking.py`.
         """
-        began = time.monotonic()
         printed = folder / "printed"
         assert self._server.stdin is not None and self._server.stdout is not None
         request |= {"argv": [*argv], "folder": str(folder)}
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
-        code, kilobytes = map(int, self._server.stdout.readline().split())
+        code, kilobytes, seconds = self._server.stdout.readline().split()
         text = printed.read_text()
         printed.unlink()
-        return Ended(code, text, time.monotonic() - began, kilobytes / 1000)
+        return Ended(int(code), text, float(seconds), int(kilobytes) / 1000)
 
     def close(self) -> None:
         """Ends the process that they are forks of."""
