@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tff_het import datasets
+from tff_het.datasets import download
 
 
 def leaf(sizes, value=0.5, first_label=0):
@@ -99,6 +100,7 @@ def fake_tff(monkeypatch, load_data):
     module = types.ModuleType("tensorflow_federated")
     module.simulation = types.SimpleNamespace(datasets=types.SimpleNamespace(emnist=emnist))
     monkeypatch.setitem(sys.modules, "tensorflow_federated", module)
+    monkeypatch.setattr(download, "announce", lambda name, url: None)
 
 
 def test_comes_through_tff_without_data_dir(monkeypatch):

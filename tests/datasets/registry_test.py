@@ -78,12 +78,12 @@ def test_failed_download_says_what_to_do(monkeypatch):
 
 def test_without_a_network_nothing_is_tried(monkeypatch, capsys):
     def connect(address, timeout):
-        raise OSError(f"no network to {address[0]}")
+        raise OSError(f"no network to {address}")
 
     monkeypatch.setattr(socket, "create_connection", connect)
     monkeypatch.delenv("https_proxy", raising=False)
     monkeypatch.delenv("http_proxy", raising=False)
     fake_tfds(monkeypatch, pytest.fail, is_prepared=False)
-    with pytest.raises(RuntimeError, match=r"no network to fashion-mnist\.s3.*Pass data_dir"):
+    with pytest.raises(RuntimeError, match=r"no network to .*, 80\).*Pass data_dir"):
         datasets.load("fashion_mnist")
     assert capsys.readouterr().err.startswith("Downloading 'fashion_mnist' from fashion-mnist.s3")

@@ -332,6 +332,7 @@ def test_interrupted_save_is_ignored_and_reported(path, caplog):
 def test_kill_between_saves_is_no_interrupted_save(path, caplog):
     with another_process(path, "be killed") as other:
         other.wait()
+    assert [p.name for p in path.parent.iterdir() if p != path] == ["run.sqlite-journal"]
     with caplog.at_level(logging.WARNING), opened(path) as saved:
         assert saved.latest_round() == 1
-    assert caplog.text == ""
+    assert caplog.text == "" and list(path.parent.iterdir()) == [path]

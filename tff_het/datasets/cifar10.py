@@ -23,10 +23,12 @@ _TRAIN_FILES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
 _TEST_FILES = ("test_batch.bin",)
 _RECORDS_PER_FILE = 10_000
 _RECORD_BYTES = 1 + 3 * 32 * 32  # The label, then a red, a green and a blue plane of 32 x 32.
-_HOW = (
-    "Download https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz and unpack it in"
-    " <data_dir>/cifar10/, which gives <data_dir>/cifar10/cifar-10-batches-bin/."
+_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_HOW_BY_HAND = (
+    f"Download {_URL} and unpack it in <data_dir>/cifar10/, which gives"
+    " <data_dir>/cifar10/cifar-10-batches-bin/."
 )
+_HOW = _HOW_BY_HAND + download.OR
 
 
 def load(data_dir: pathlib.Path | None) -> Dataset:
@@ -46,7 +48,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       RuntimeError: The download failed.
     """
     if data_dir is None:
-        return download.load_images("cifar10", _CLASS_NAMES, "www.cs.toronto.edu", _HOW)
+        return download.load_images("cifar10", _CLASS_NAMES, _URL, _HOW_BY_HAND)
     folder = data_dir / "cifar10" / "cifar-10-batches-bin"
     train = _read_split(folder, _TRAIN_FILES)
     test = _read_split(folder, _TEST_FILES)

@@ -1,5 +1,6 @@
 """The form in which every data set reaches the rest of the library."""
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -53,7 +54,8 @@ class Dataset:
                 f"needed; found {len(names)}."
             )
         if "" in names or len(set(names)) < len(names):
-            twice = next(name for name in names if not name or names.count(name) > 1)
+            counts = collections.Counter(names)
+            twice = next(name for name in names if not name or counts[name] > 1)
             raise ValueError(
                 f"Data set {self.name!r} ({self.source}): class names must be different and not "
                 f"empty; found {twice!r}{' twice' if twice else ''}."

@@ -3,31 +3,34 @@
 import os
 import socket
 import sys
+import urllib.parse
 from typing import Any
 
 import numpy as np
 
 from tff_het.datasets.dataset import Dataset
 
+OR = " Or leave out data_dir: then it is downloaded."  # For those who gave one without the files.
 _SECONDS = 10.0
 
 
-def announce(name: str, host: str) -> None:
+def announce(name: str, url: str) -> None:
     """Says that a download begins, and sees whether it can: without a network some try for minutes.
 
     Args:
       name: Of the data set.
-      host: Where it comes from.
+      url: Where it comes from.
 
     Raises:
       OSError: If the host cannot be reached within seconds.
     """
+    scheme, host, *_ = urllib.parse.urlsplit(url)
     print(f"Downloading {name!r} from {host} ...", file=sys.stderr, flush=True)
     if not {"http_proxy", "https_proxy"} & {variable.lower() for variable in os.environ}:
-        socket.create_connection((host, 80), timeout=_SECONDS).close()
+        socket.create_connection((host, 80 if scheme == "http" else 443), _SECONDS).close()
 
 
-def load_images(name: str, class_names: tuple[str, ...], host: str, how_to_get: str) -> Dataset:
+def load_images(name: str, class_names: tuple[str, ...], url: str, how_to_get: str) -> Dataset:
     """Downloads (or takes from the TFDS cache) an image classification data set.
 
     TFDS stores examples in an order of its own, so that a partition made from them differs from
@@ -36,7 +39,7 @@ def load_images(name: str, class_names: tuple[str, ...], host: str, how_to_get: 
     Args:
       name: The name, which must be the same here and in TFDS.
       class_names: One name per class.
-      host: Where TFDS downloads it from.
+      url: Where TFDS downloads it from.
       how_to_get: One sentence for the error message.
 
     Raises:
@@ -47,7 +50,7 @@ def load_images(name: str, class_names: tuple[str, ...], host: str, how_to_get: 
         import tensorflow_datasets as tfds
 
         if not tfds.builder(name).is_prepared():
-            announce(name, host)
+            announce(name, url)
         train, test = tfds.as_numpy(tfds.load(name, split=["train", "test"], batch_size=-1))
     # TFDS raises errors of many libraries (no network, a checksum): all mean the same here.
     except Exception as error:

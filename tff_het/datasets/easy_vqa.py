@@ -1,6 +1,5 @@
 """easy-VQA: simple questions about images of one coloured shape, with embeddings of the images."""
 
-import json
 import pathlib
 import tarfile
 import zlib
@@ -90,10 +89,7 @@ def _unpack(path: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
 
 def _questions(path: pathlib.Path, name: str, content: bytes, answers: list[str]) -> list[Question]:
     """Questions of one split: JSON [[question, answer, number of the image], ...]."""
-    try:
-        rows = json.loads(content)
-    except ValueError as error:  # Neither text nor JSON.
-        raise files.corrupt(path, f"{name} as JSON", str(error), _HOW) from error
+    rows = files.from_json(path, f"{name} as JSON", content, _HOW)
     if not isinstance(rows, list):
         raise files.corrupt(path, f"{name} as a list", f"{rows!r:.60}", _HOW)
     known, found = set(answers), []

@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -118,10 +117,7 @@ def read(folder: pathlib.Path, how_to_get: str) -> Records:
 
 
 def _read_metadata(path: pathlib.Path, how: str) -> dict[str, Any]:
-    try:
-        metadata = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # Neither text nor JSON.
-        raise files.corrupt(path, "JSON", str(error), how) from error
+    metadata = files.from_json(path, "JSON", path.read_bytes(), how)
     if not isinstance(metadata, dict):
         raise files.corrupt(path, "a JSON object", f"{metadata!r:.60}", how)
     for key, kind in _KEYS.items():

@@ -1,22 +1,25 @@
 """FEMNIST: handwritten characters by writer, from LEAF's JSON files or through TFF."""
 
-import json
 import pathlib
 from typing import Any
 
 import numpy as np
 
-from tff_het.datasets import files
+from tff_het.datasets import download, files
 from tff_het.datasets.dataset import Dataset
 
 _CLASS_NAMES = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _IMAGE_SHAPE = (28, 28)
 _NUM_PIXELS = 28 * 28
-_HOW = (
+# Where TFF gets it, and what it leaves in the user's folder.
+_URL = "https://storage.googleapis.com/tff-datasets-public/emnist_all.sqlite.lzma"
+_DOWNLOADED = "~/.tff/emnist_all.sqlite"
+_HOW_BY_HAND = (
     "In data/femnist/ of a clone of https://github.com/TalwalkarLab/leaf run"
     " './preprocess.sh -s niid --sf 1.0 -k 0 -t sample' and copy its data/train and data/test to"
     " <data_dir>/femnist/."
 )
+_HOW = _HOW_BY_HAND + download.OR
 
 _Writers = dict[str, tuple[np.ndarray, np.ndarray]]
 """Writer -> images uint8 [n, 28, 28] and labels int32 [n]."""
@@ -81,15 +84,13 @@ def _read_split(folder: pathlib.Path) -> _Writers:
                     path, "each writer in one file", f"{writer!r} in an earlier one too", _HOW
                 )
             writers[writer] = examples
+    if not writers:
+        raise files.corrupt(folder, "a writer with examples", "none", _HOW)
     return writers
 
 
 def _read_file(path: pathlib.Path) -> _Writers:
-    try:
-        content = json.loads(path.read_bytes())
-    # Both invalid JSON and invalid UTF-8; more brackets than Python follows.
-    except (ValueError, RecursionError) as error:
-        raise files.corrupt(path, "a complete JSON file", str(error), _HOW) from error
+    content = files.from_json(path, "a complete JSON file", path.read_bytes(), _HOW)
     keys = ("users", "num_samples", "user_data")
     if not isinstance(content, dict) or any(key not in content for key in keys):
         found = sorted(content) if isinstance(content, dict) else type(content).__name__
@@ -117,20 +118,20 @@ def _read_file(path: pathlib.Path) -> _Writers:
 
 def _read_writer(path: pathlib.Path, writer: str, entry: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
-        pixels = np.array(entry["x"], np.float64)
-        labels = np.array(entry["y"]).reshape(-1)
-    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        # NumPy is told no dtype: it would make numbers of texts.
+        pixels, labels = np.array(entry["x"]), np.array(entry["y"]).reshape(-1)
+    except (KeyError, TypeError, ValueError) as error:
         raise files.corrupt(
             path, f"numbers x and y of writer {writer!r}", f"{error!r}", _HOW
         ) from error
     if not pixels.size and not labels.size:
         return np.zeros((0, *_IMAGE_SHAPE), np.uint8), np.zeros(0, np.int32)
     labels = files.whole_numbers(path, f"y of writer {writer!r}", labels, _HOW)
-    if pixels.shape != (len(labels), _NUM_PIXELS):
+    if pixels.shape != (len(labels), _NUM_PIXELS) or pixels.dtype.kind not in "iuf":
         raise files.corrupt(
             path,
-            f"x [{len(labels)}, {_NUM_PIXELS}] of writer {writer!r}",
-            f"{list(pixels.shape)}",
+            f"numbers x [{len(labels)}, {_NUM_PIXELS}] of writer {writer!r}",
+            f"{pixels.dtype} {list(pixels.shape)}",
             _HOW,
         )
     if not (pixels.min() >= 0 and pixels.max() <= 1):  # Written so that NaN is refused as well.
@@ -148,13 +149,15 @@ def _download() -> tuple[_Writers, _Writers]:
         # Imported here: it takes seconds, and those who have files need no TensorFlow.
         import tensorflow_federated as tff
 
+        if not pathlib.Path(_DOWNLOADED).expanduser().exists():
+            download.announce("femnist", _URL)
         train, test = tff.simulation.datasets.emnist.load_data(only_digits=False)
         return _writers_of(train), _writers_of(test)
     # TFF and Keras raise errors of many kinds (no network, no disk): all mean the same here.
     except Exception as error:
         raise RuntimeError(
             f"Could not get 'femnist' through TFF ({type(error).__name__}: {error}). Pass data_dir"
-            f" to read files instead: {_HOW}"
+            f" to read files instead: {_HOW_BY_HAND}"
         ) from error
 
 

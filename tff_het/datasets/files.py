@@ -1,8 +1,7 @@
 """Finding and reading the files of data sets, with errors that say what to do."""
 
+import json
 import pathlib
-import zipfile
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,20 +53,9 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    # AttributeError, TypeError: np.load gives a bare array (no context manager) for a .npy file;
-    # NotImplementedError: zipfile does not know the compression.
-    # MemoryError: a header claims more values than there is memory.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        AttributeError,
-        EOFError,
-        MemoryError,
-        NotImplementedError,
-        OSError,
-        TypeError,
-        ValueError,
-    ) as error:
+    # A damaged file leads to errors of zipfile, zlib, tokenize and others: all mean the same here.
+    # Also a MemoryError does: a header claims more values than there is memory.
+    except Exception as error:
         raise corrupt(
             path, "a NumPy .npz archive without pickled objects", str(error), how_to_get
         ) from error
@@ -75,6 +63,24 @@ def read_npz(path: pathlib.Path, keys: Sequence[str], how_to_get: str) -> dict[s
     if missing:
         raise corrupt(path, f"arrays {list(keys)}", f"only {sorted(arrays)}", how_to_get)
     return arrays
+
+
+def from_json(path: pathlib.Path, expected: str, content: bytes, how_to_get: str) -> Any:
+    """What JSON says.
+
+    Args:
+      path: The file that it comes from.
+      expected: What it should have been, for the error message.
+      content: The JSON itself, as bytes.
+      how_to_get: One sentence for the error message.
+
+    Raises:
+      ValueError: It is no text, no JSON, or has more brackets in each other than Python follows.
+    """
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(path, expected, str(error), how_to_get) from error
 
 
 def whole_numbers(
@@ -109,12 +115,16 @@ def texts(path: pathlib.Path, name: str, array: np.ndarray, how_to_get: str) -> 
     """Names of classes.
 
     Raises:
-      ValueError: The array is not text [n].
+      ValueError: The array is not text [n], is longer than `MAX_CLASSES`, or holds bytes that are
+        not ASCII.
     """
-    if array.ndim != 1 or array.dtype.kind not in "US":
-        found = f"{array.dtype} {list(array.shape)}"
-        raise corrupt(path, f"{name} as text [n]", found, how_to_get)
-    return tuple(array.astype(str).tolist())
+    found = f"{array.dtype} {list(array.shape)}"
+    try:
+        if array.ndim == 1 and array.dtype.kind in "US" and len(array) <= MAX_CLASSES:
+            return tuple(array.astype(str).tolist())
+    except UnicodeDecodeError as error:
+        found = str(error)
+    raise corrupt(path, f"at most {MAX_CLASSES} {name} as text [n]", found, how_to_get)
 
 
 def classes_of(path: pathlib.Path, labels: np.ndarray, how_to_get: str) -> tuple[str, ...]:

@@ -55,8 +55,8 @@ def load(name: str, data_dir: pathlib.Path | None) -> Dataset:
         f" <data_dir>/{name}/."
     )
     if data_dir is None:
-        host = _URLS[name].split("/")[2]
-        return download.load_images(name, _CLASS_NAMES[name], host, how)
+        return download.load_images(name, _CLASS_NAMES[name], _URLS[name], how)
+    how += download.OR
     folder = data_dir / name
     splits = {split: _read_split(folder, prefix, how) for split, prefix in _PREFIXES.items()}
     return Dataset(name, splits["train"], splits["test"], _CLASS_NAMES[name], f"idx files {folder}")

@@ -100,7 +100,7 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
         try:
             *lengths, label, network = row
             numbers[index] = [*map(int, lengths), int(network)]
-            if not label:
+            if not label.strip():
                 raise ValueError("The label is empty.")
         # Not whole numbers, of too many digits, or not as many as there should be.
         except (ValueError, OverflowError) as error:

@@ -12,7 +12,7 @@ from tff_het.datasets.dataset import Dataset
 
 PADDING, UNKNOWN = "<padding>", "<unknown>"  # Words 0 and 1.
 _WORD = re.compile(r"[a-z0-9']+")
-_FILE_NUMBER = re.compile(r"(\d+)\.\w+$")
+_FILE_NUMBER = re.compile(r"(?<!\d)0*(\d{1,9})\.\w+$")  # Those fit int32.
 
 
 class Question(NamedTuple):

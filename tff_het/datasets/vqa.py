@@ -2,7 +2,6 @@
 
 import collections
 import gzip
-import json
 import pathlib
 import zlib
 from collections.abc import Mapping
@@ -112,13 +111,13 @@ def _questions(folder: pathlib.Path, split: str) -> list[Question]:
 
 def _entries(path: pathlib.Path, key: str) -> list[Mapping[str, Any]]:
     """The list under a key of a JSON file, packed with gzip or not."""
-    content = path.read_bytes()
+    content, expected = path.read_bytes(), "JSON, packed with gzip or not"
     try:
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
-        found = json.loads(content)
-    except (EOFError, OSError, ValueError, zlib.error) as error:  # Cut off; no JSON.
-        raise files.corrupt(path, "JSON, packed with gzip or not", str(error), _HOW) from error
+    except (EOFError, OSError, zlib.error) as error:  # Cut off.
+        raise files.corrupt(path, expected, str(error), _HOW) from error
+    found = files.from_json(path, expected, content, _HOW)
     if not isinstance(found, dict) or not isinstance(found.get(key), list):
         raise files.corrupt(path, f"a JSON object with a list {key!r}", f"{found!r:.60}", _HOW)
     return found[key]

@@ -326,6 +326,8 @@ class Checkpoints:
         """Closes the file; what was put since the last save is dropped."""
         if self._db.in_transaction:  # Not if an interrupt came between two of them.
             self._db.execute("ROLLBACK")
+        # A killed program's: SQLite leaves it where nothing was written since. Still locked here.
+        Path(f"{self._path}-journal").unlink(missing_ok=True)
         self._db.close()
 
 
