@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from experiments.flags import command_line, numbers
-from tff_het.simulation.worker_process import WorkerDied, WorkerProcess
+from tff_het.simulation.worker_process import WorkerProcess
 
 _PORT = numbers.whole("port", None, "Where it serves.", high=2**16 - 1, required=True)
 _CLIENTS_IN_PARALLEL = numbers.whole(
@@ -27,17 +27,14 @@ def main(argv: Sequence[str]) -> None:
     del argv
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
-    try:
+    with command_line.errors_in_one_line():
         worker = WorkerProcess(_CLIENTS_IN_PARALLEL.value, port=_PORT.value)
-    except OSError as error:
-        command_line.refuse(error)
     try:
-        worker.wait_until_serving()
-        print(f"Serving on port {worker.port}.", flush=True)
-        worker.has_ended(within_seconds=None)
-        raise worker.end_error()
-    except (WorkerDied, TimeoutError) as error:
-        sys.exit(f"error: {error}")
+        with command_line.errors_in_one_line(exit_code=1):
+            worker.wait_until_serving()
+            print(f"Serving on port {worker.port}.", flush=True)
+            worker.has_ended(within_seconds=None)
+            raise worker.end_error()
     finally:
         worker.stop()
 

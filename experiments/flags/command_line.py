@@ -41,8 +41,9 @@ def _parse(argv: Sequence[str], *, groups: Sequence[ModuleType]) -> list[str]:
 def read(values: flags.FlagValues, argv: Sequence[str]) -> list[str]:
     """Reads a command line into flags; ends the program with one line if it does not fit."""
     for argument in argv:
-        # Python's mark of bytes that the locale has no letters for.
-        if not argument.isprintable() and argument != argument.encode(errors="replace").decode():
+        try:
+            argument.encode()
+        except UnicodeEncodeError:  # Python's mark of bytes that the locale has no letters for.
             refuse(
                 f"{argument} has letters that the locale {os.environ.get('LC_ALL') or 'C'} does "
                 "not have: set PYTHONUTF8=1."
