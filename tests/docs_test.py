@@ -169,6 +169,12 @@ def test_python_runs(block, documents):
         assert sum(accuracies) / 5 > 0.5
 
 
+def test_result_pages_begin_with_their_own_verdicts():
+    command = [sys.executable, ROOT / ".ci" / "result_pages.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"Run .ci/result_pages.py; different: {done.stdout}"
+
+
 def test_every_block_says_what_it_is():
     assert {block.language for block in BLOCKS} <= {"python", "sh", "text"}
     fences = sum((ROOT / name).read_text().count("```") for name in DOCUMENTS)

@@ -1,0 +1,144 @@
+"""Writes the beginning and the end of each paper's page of results, and the README's five rows.
+
+python .ci/result_pages.py [--check]
+
+Verdicts are read from the page's own sections. What people wrote stands in the paper's
+`findings.md`: in short, data, and a table of where we differ and why.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+from collections import Counter
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAPERS = {
+    "hdafl": "HDAFL (Yang et al. 2020)",
+    "cgau": "CGAU (Rieger et al. 2020)",
+    "lg_fedavg": "LG-FedAvg (Liang et al. 2019)",
+    "edge_ensembles": "AveFL, OptFL and MixFL (Qian et al. 2019)",
+    "waffle": "WAFFLe (Hao et al. 2020)",
+}
+# Verdict -> how one claim, and how several, are said to have it.
+VERDICTS = {
+    "holds": ("holds", "hold"),
+    "contradicted": ("is contradicted", "are contradicted"),
+    "undecided": ("is undecided", "are undecided"),
+}
+_DIFFERENCES = "## Where we differ and why"
+_MARKS = ("<!-- verdicts -->", "<!-- /verdicts -->")
+_CLAIM = re.compile(r"^\*\*(holds|contradicted|undecided)\*\*: (.*)$")
+
+
+class Claim(NamedTuple):
+    """A claim of a paper, as a section judges it.
+
+    Attributes:
+      text: The claim.
+      verdict: Of `VERDICTS`.
+      ours: The check that decides, with its interval.
+      wanted: The margin that the paper's claim needs it to exceed.
+      seeds: How many.
+    """
+
+    text: str
+    verdict: str
+    ours: str
+    wanted: str
+    seeds: int
+
+
+def claims_of(sections: str) -> list[Claim]:
+    """Returns the claims of a page's sections, in order."""
+    found, seeds, lines = [], 0, sections.splitlines()
+    for place, line in enumerate(lines):
+        if line.startswith("Seeds "):
+            seeds = len(re.findall(r"\d+", line.split(".")[0]))
+        if (match := _CLAIM.match(line)) is None:
+            continue
+        rows = []
+        for row in lines[place + 4 :]:  # After a blank line and the table's head.
+            if not row.startswith("|"):
+                break
+            rows.append([cell.strip() for cell in row.strip("|").split(" | ")])
+        verdict = match[1]
+        deciding = [row for row in rows if row[-1] == verdict] or rows
+        ours = min(deciding, key=lambda row: _mean(row[1]) - _mean(row[2]))
+        many = f" (closest of {len(rows)} checks)" if len(rows) > 1 else ""
+        found.append(Claim(match[2], verdict, ours[1] + many, ours[2], seeds))
+    return found
+
+
+def _mean(text: str) -> float:
+    number = re.match(r"-?[\d.]+", text.replace(",", ""))
+    return float(number[0]) if number else float("inf")
+
+
+def summary(claims: list[Claim]) -> str:
+    """Returns the counts in words, such as '8 claims hold, 4 are contradicted, 2 are undecided'."""
+    counts = Counter(claim.verdict for claim in claims)
+    parts = [f"{counts[v]} {words[counts[v] > 1]}" for v, words in VERDICTS.items() if counts[v]]
+    return ", ".join(parts).replace(" ", " claims ", 1)
+
+
+def answer(claims: list[Claim]) -> str:
+    """Returns the short answer to whether a paper reproduces."""
+    counts = Counter(claim.verdict for claim in claims)
+    share = counts["holds"] / len(claims)
+    return "Yes" if share == 1 else "Mostly" if share > 0.5 else "In part"
+
+
+def page(paper: str, old: str, findings: str) -> str:
+    """Returns a page with its beginning and its end written anew."""
+    start = old.index("\n## ") + 1
+    sections = old[start:].split(_DIFFERENCES)[0].rstrip()
+    claims = claims_of(sections)
+    rows = [
+        f"| {claim.text} | {claim.verdict} | {claim.ours} | more than {claim.wanted} |"
+        f" {claim.seeds} |"
+        for claim in claims
+    ]
+    written, _, differences = findings.partition(_DIFFERENCES)
+    parts = [
+        f"# {PAPERS[paper]}",
+        f"**Does it reproduce?** {answer(claims)}: {summary(claims)}.",
+        "\n".join(["| claim | verdict | ours | paper | seeds |", "|---|---|---|---|---|", *rows]),
+        written.strip(),
+        sections,
+        f"{_DIFFERENCES}\n\n{differences.strip()}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> int:
+    """Writes the pages; with --check, returns 1 where one is not what it would write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    wanted, rows = {}, []
+    for paper in PAPERS:
+        folder = ROOT / "experiments" / paper
+        path = folder / "README.md"
+        wanted[path] = page(paper, path.read_text(), (folder / "findings.md").read_text())
+        claims = claims_of(wanted[path])
+        rows.append(
+            f"| [{PAPERS[paper]}](experiments/{paper}/README.md) | {answer(claims)} |"
+            f" {summary(claims)} |"
+        )
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text().partition(_MARKS[0])
+    _, _, after = rest.partition(_MARKS[1])
+    table = "\n".join(["| paper | does it reproduce? | claims |", "|---|---|---|", *rows])
+    wanted[readme] = f"{before}{_MARKS[0]}\n{table}\n{_MARKS[1]}{after}"
+    different = [path for path, text in wanted.items() if path.read_text() != text]
+    for path in different:
+        print(path.relative_to(ROOT))
+        if not check:
+            path.write_text(wanted[path])
+    return 1 if check and different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
