@@ -53,6 +53,8 @@ NOT_RUN = {
     "--group docs mkdocs serve": "never ends; `mkdocs build` is run",
     "python -m experiments.worker": _MACHINES,
     "python -m experiments.train --workers": _MACHINES,
+    "python -m experiments.train --method=hdafl,fed_avg --dataset=npz": "needs a file of the "
+    "reader's; your_own.md makes one and trains on it",
     "bazel ": "needs Bazel, which .ci/run has where apt can install it",
     "docker compose": "needs Docker",
     "kubectl apply": "needs a cluster",

@@ -125,6 +125,7 @@ def test_easy_vqa(tmp_path, packed):
     ("files", "message"),
     [
         ({"data/train/questions.json": "[[1"}, "expected data/train/questions.json as JSON"),
+        ({"data/train/questions.json": "[" * 100_000}, "train/questions.json as JSON; found max"),
         ({"data/train/questions.json": "{}"}, "expected data/train/questions.json as a list"),
         (easy_files({**EASY, "test": [["q", "blue", 0]]}), r"one of 4 answers.*'blue'"),
         (easy_files({**EASY, "test": [["q", "red"]]}), r"image number\]; found \['q', 'red'\]"),
@@ -166,8 +167,9 @@ def test_without_embeddings_the_command_is_named(tmp_path):
     ("names", "message"),
     [
         (["images/0.png", "images/00.png"], "one image of each number in a split; found a second"),
-        (["images/0.png", "images/x.5.tiff2"], None),
-        (["images/00a.b"], "images named <number>.png; found 'train/images/00a.b'"),
+        (["images/0.png", "images/x.000000000005.tiff2"], None),
+        (["images/00a.b"], "images named <number>.png, .* 9 digits; found 'train/images/00a.b'"),
+        (["images/2147483648.png"], "9 digits; found 'train/images/2147483648.png'"),
     ],
 )
 def test_images_are_known_by_the_number_of_their_file(tmp_path, names, message):

@@ -103,7 +103,8 @@ def test_classes_that_do_not_divide_the_shards():
         ({"num_clients": None}, ("2 or more", "None")),
         ({"num_clients": 1}, ("2 or more", "found 1")),
         ({"shards_per_client": 0}, ("shards_per_client", "found 0")),
-        ({"num_clients": 40_000}, ("Class 1 has 6742", "15992 shards")),
+        ({"num_clients": 40_000}, ("40000 clients", "80000 training", "60000")),
+        ({"num_clients": 29_000}, ("Class 1 has 6742", "11592 shards")),
         ({"num_clients": 5_000}, ("none of the 10000 test examples",)),
     ],
 )

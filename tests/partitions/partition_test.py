@@ -152,5 +152,6 @@ def test_draw_labels_cells_where_they_are_few():
         num_test=300,
     )
     ax = Figure().add_subplot()
-    many.draw(ax, np.zeros(300, int), split="test")
+    many.draw(ax, np.zeros(300, int), split="test", class_names=("$x_{$",))
+    ax.figure.draw_without_rendering()  # No formula.
     assert not ax.texts

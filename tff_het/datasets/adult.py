@@ -34,6 +34,7 @@ _CATEGORICAL = (
     "relationship",
     "country",
 )
+_MAX_DIGITS = 9
 _NUM_ROWS = {"adult.data": 32_561, "adult.test": 16_281}
 _VALUES = {"race": ("Black", "White"), "sex": ("Female", "Male"), "target": ("<=50K", ">50K")}
 _HOW = (
@@ -140,10 +141,9 @@ def _check_row(path: pathlib.Path, number: int, fields: list[str]) -> None:
         )
     row = dict(zip(_COLUMNS, fields, strict=True))
     for name in _CONTINUOUS:
-        if not row[name].isdecimal():
-            raise files.corrupt(
-                path, f"a whole number as {name} in line {number}", repr(row[name]), _HOW
-            )
+        if not row[name].isdecimal() or len(row[name]) > _MAX_DIGITS:
+            expected = f"a whole number of at most {_MAX_DIGITS} digits as {name} in line {number}"
+            raise files.corrupt(path, expected, f"{row[name]!r:.200}", _HOW)
     for name, value in (("sex", row["sex"]), ("target", row["target"].removesuffix("."))):
         if value not in _VALUES[name]:
             raise files.corrupt(

@@ -83,7 +83,8 @@ def image_embeddings(folder: pathlib.Path, how_to_get: str) -> dict[str, Images]
     for row, (name, split) in enumerate(zip(records.ids.tolist(), records.splits, strict=True)):
         match = _FILE_NUMBER.search(name.decode())
         if match is None:
-            raise files.corrupt(path, "images named <number>.png", f"{name.decode()!r}", how_to_get)
+            expected = "images named <number>.png, a number of at most 9 digits"
+            raise files.corrupt(path, expected, f"{name.decode()!r}", how_to_get)
         rows = found[embedding_files.SPLITS[split]]
         if rows.setdefault(int(match[1]), row) != row:
             expected = "one image of each number in a split"

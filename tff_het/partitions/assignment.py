@@ -48,14 +48,29 @@ def require_count(num_clients: int | None, at_most: int, unit: str) -> int:
     return num_clients
 
 
-def require_shards(shards_per_client: int) -> None:
+def require_shards(num_clients: int, shards_per_client: int, num_train: int) -> int:
     """Checks how many shards a client gets.
 
+    Args:
+      num_clients: How many clients there are.
+      shards_per_client: What the user asked for.
+      num_train: How many training examples there are.
+
+    Returns:
+      The number of all clients' shards.
+
     Raises:
-      ValueError: The number is below 1.
+      ValueError: A client gets less than one, or there are more shards than training examples.
     """
     if shards_per_client < 1:
         raise ValueError(f"shards_per_client must be 1 or more; found {shards_per_client}.")
+    num_shards = num_clients * shards_per_client
+    if num_train < num_shards:
+        raise ValueError(
+            f"{num_clients} clients with {shards_per_client} shards each need {num_shards} training"
+            f" examples or more; found {num_train}. Ask for fewer clients or shards."
+        )
+    return num_shards
 
 
 def indices_by_owner(owners: np.ndarray, num_clients: int) -> list[np.ndarray]:

@@ -43,9 +43,10 @@ def multimodal(
     Raises:
       ValueError: A group has no clients or no classes, or there are fewer examples than shards.
     """
-    require_shards(shards_per_client)
     present = np.unique(train["y"]).tolist()
     groups = _groups(present, minority_classes, num_clients, minority_clients)
+    num_clients = sum(size for _, size in groups.values())
+    require_shards(num_clients, shards_per_client, len(train["y"]))
     counts: dict[int, int] = {}
     orders = []
     for classes, size in groups.values():

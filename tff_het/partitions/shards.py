@@ -36,15 +36,9 @@ def shards(
     Raises:
       ValueError: There are fewer training examples than shards, or a count is below 1.
     """
-    require_shards(shards_per_client)
     num_train = len(train["y"])
     num_clients = require_count(num_clients, num_train, "training examples")
-    num_shards = num_clients * shards_per_client
-    if num_train < num_shards:
-        raise ValueError(
-            f"{num_clients} clients with {shards_per_client} shards each need {num_shards} training"
-            f" examples or more; found {num_train}. Ask for fewer clients or shards."
-        )
+    num_shards = require_shards(num_clients, shards_per_client, num_train)
     order = rng.permutation(num_shards)
     if single_class:
         classes = np.unique(train["y"]).tolist()
