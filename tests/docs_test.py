@@ -211,7 +211,23 @@ def test_runs_of_different_commands_have_folders_of_their_own():
 
 def test_the_worked_example_of_a_method_is_short():
     code = max((b.text for b in PYTHON if b.document == "README.md"), key=len)
-    assert len(code.strip().splitlines()) <= 45
+    assert len(code.strip().splitlines()) <= 16
+
+
+def words(text: str) -> int:
+    """Words outside of code and tables."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return len(re.sub(r"^\|.*$", "", prose, flags=re.MULTILINE).split())
+
+
+def test_pages_stay_short():
+    assert words(README) <= 700
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 1500
+    findings = sorted(ROOT.glob("experiments/*/findings.md"))
+    assert len(findings) == 5
+    for path in findings:
+        short = path.read_text().split("\n\n")[0]
+        assert short.startswith("**In short.**") and len(short.split()) <= 120, path
 
 
 def test_ci_runs_the_readme_commands():
