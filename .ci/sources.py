@@ -57,9 +57,8 @@ class Source:
 
     @property
     def is_in_search_path(self) -> bool:
-        """Whether its folder is in pytest's `pythonpath`: what tests share is imported alone."""
-        helps_tests = self.path.parts[0] == "tests" and self.path.stem != "conftest"
-        return self.path.parts[0] == ".ci" or (helps_tests and not self.is_test)
+        """Whether its folder is in pytest's `pythonpath`."""
+        return self.path.parts[0] == ".ci" or self.path.parts[:2] == ("tests", "helpers")
 
     @property
     def is_program(self) -> bool:

@@ -66,7 +66,7 @@ def _resampled(waveform: np.ndarray, rate: int) -> np.ndarray:
 
 
 def _is_cut_off_wav(content: bytes) -> bool:
-    """Whether a WAV file has fewer bytes than it says; libsndfile takes what there is."""
+    """Whether a WAV file has fewer bytes than it says; libsndfile takes what it finds."""
     said = int.from_bytes(content[4:8], "little")
     is_stream = said >= 0xFFFFFF00  # Written where the length was not known, such as by a pipe.
     return content[:4] == b"RIFF" and not is_stream and said + 8 > len(content)

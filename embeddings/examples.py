@@ -28,7 +28,7 @@ class UnusableError(Exception):
     """An example cannot be embedded; the others can.
 
     Attributes:
-      reason: One word or two, joined by `_`, by which such examples are counted.
+      reason: One word or two, joined by `_`, under which such examples are counted.
       detail: What exactly, for people.
     """
 

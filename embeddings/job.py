@@ -47,7 +47,7 @@ class Job:
     Attributes:
       model: The kind of network, for people.
       network: Embeds.
-      source: What there is to embed.
+      source: What to embed.
       output: The folder to write.
       examples_per_shard: Examples of one file, and of one element of the pipeline.
       max_error_fraction: Share of the examples that may be unusable.

@@ -70,7 +70,7 @@ class Written:
 
 
 def shards(items: Sequence[Item], examples_per_shard: int) -> list[Shard]:
-    """Cuts examples into ranges of at most so many."""
+    """Cuts examples into ranges of at most this many."""
     starts = range(0, len(items), examples_per_shard)
     return [
         Shard(

@@ -1,4 +1,4 @@
-"""What there is to embed: folders of audio or images, and the project's own data sets."""
+"""What to embed: folders of audio or images, and the project's own data sets."""
 
 import abc
 import concurrent.futures

@@ -97,7 +97,7 @@ def check(processes: Mapping[str, FederatedProcess]) -> None:
 
 
 def promise(made: "Setup", rounds: int) -> dict[str, Any]:
-    """Returns what `summary.json` says of privacy after so many rounds; nothing but for dp.
+    """Returns what `summary.json` says of privacy after this many rounds; nothing but for dp.
 
     `dp_epsilon` is null where it is infinite. Rounds before a start are not counted.
     """

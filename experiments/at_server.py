@@ -1,4 +1,4 @@
-"""From flags to what the server holds itself: examples to train on first, and to judge by."""
+"""From flags to what the server holds itself: examples to train on first, and to evaluate on."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -20,17 +20,17 @@ def initial(dealt: Dealt, columns: Collection[str]) -> Examples | None:
 
 
 def selection(dealt: Dealt, columns: Collection[str]) -> Examples | None:
-    """Returns what it judges models by, of these columns; None without any.
+    """Returns what it evaluates models on, of these columns; None without any.
 
     Raises:
-      ValueError: If examples are held out for it, and it is to judge by test examples.
+      ValueError: If examples are held out for it, and it is to evaluate on test examples.
     """
     if method_flags.ENSEMBLE_SELECTION.value == "held_out":
         return _columns(dealt.selection, columns)
     if dealt.selection is not None:
         raise ValueError(
-            "--ensemble_selection=test judges models by the test set: leave --selection_examples "
-            f"out, found {data_flags.SELECTION_EXAMPLES.value}."
+            "--ensemble_selection=test evaluates models on the test set: leave "
+            f"--selection_examples out, found {data_flags.SELECTION_EXAMPLES.value}."
         )
     return _columns(dealt.dataset.test, columns)
 
@@ -42,7 +42,7 @@ def with_server(population: Population, examples: Examples) -> Population:
 
 
 def fingerprint(examples: Examples | None) -> str | None:
-    """SHA-256 (hex) over examples that were held out to judge by; None for none, or the test's."""
+    """SHA-256 (hex) over examples held out to evaluate on; None for none, or the test's."""
     if examples is None or method_flags.ENSEMBLE_SELECTION.value != "held_out":
         return None
     digest = hashlib.sha256()
@@ -60,13 +60,13 @@ def check(
     Args:
       names: Methods.
       options: Which options each takes.
-      held: What the server judges models by.
+      held: What the server evaluates models on.
     """
     judging = [name for name in names if "selection" in options[name]]
     if judging and held is None:
         raise ValueError(
-            f"{', '.join(judging)} judges models by examples at the server, which has none: give "
-            "--selection_examples (2000, say), or --ensemble_selection=test to do as the paper."
+            f"{', '.join(judging)} evaluates models on examples at the server, which has none: "
+            "give --selection_examples (2000, say), or --ensemble_selection=test as in the paper."
         )
     if not judging and method_flags.ENSEMBLE_SELECTION.value == "test":
         raise ValueError(f"--ensemble_selection=test has no meaning for {', '.join(names)}.")

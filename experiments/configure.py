@@ -358,7 +358,7 @@ def _goal() -> loop.Goal | None:
         return None
     if split == "validation" and not data_flags.VALIDATION_FRACTION.value:
         raise ValueError(
-            "--goal_accuracy is judged on validation examples: give --validation_fraction (0.1, "
+            "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
             "say), or --goal_selection=test to do as the paper."
         )
     return loop.Goal(accuracy, split)

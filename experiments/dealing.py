@@ -44,7 +44,7 @@ class Dealt(NamedTuple):
       dataset: The data set.
       partition: Whose which examples are.
       initial: Training examples of no client, on which the server may train; None without any.
-      selection: Others, by which it may judge models; None without any.
+      selection: Others, on which it may evaluate models; None without any.
     """
 
     dataset: datasets.Dataset
@@ -74,7 +74,7 @@ def _stamp(name: str, data_dir: str | None) -> tuple[tuple[str, int, int], ...]:
 
 
 def deal() -> Dealt:
-    """Loads the data set that the flags name, and deals its examples.
+    """Loads the data set that the flags name, and assigns its examples.
 
     Raises:
       ValueError: If flags contradict each other or do not fit the data.

@@ -1,4 +1,4 @@
-"""Trains and compares federated methods on one data set, dealt to clients in one way.
+"""Trains and compares federated methods on one data set, partitioned in one way.
 
 Without flags: HDAFL and FedAvg on handwritten digits, five clients with two digits each.
 

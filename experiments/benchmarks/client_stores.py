@@ -140,7 +140,7 @@ def _population(num_clients: int, folder: Path) -> Population:
 
 
 def _train(process, population: Population, folder: Path, *, stop_after: int, on_round=None):
-    """Trains so many rounds, and the one at whose end the signal is seen; evaluates nobody."""
+    """Trains this many rounds, and the one at whose end the signal is seen; evaluates nobody."""
 
     def after_round(row, seconds: float) -> None:
         if on_round is not None:

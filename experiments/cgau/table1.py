@@ -44,7 +44,7 @@ def distances(
     num_clients: int,
     positive_label: str | None = None,
 ) -> dict[str, float]:
-    """Deals a data set to clients at each level of shuffling, and measures how they differ.
+    """Partitions a data set at each level of shuffling, and measures how they differ.
 
     Args:
       seed: Of the partition.

@@ -44,7 +44,7 @@ NOTES = (
     "and F = 10 wherever a figure does not name them; weight decay 0.0001; 20 passes with dropout; "
     "5 of each class of a device's own images as those that are kept. The initial training takes "
     "steps of rate 0.05 without momentum, five at a time, until the devices' mean accuracy on "
-    "validation examples reaches 15 %, or for 500 steps. OptFL and MixFL judge models on 1,000 "
+    "validation examples reaches 15 %, or for 500 steps. OptFL and MixFL evaluate models on 1,000 "
     "training images that no device has; the paper's on the test set. None of this was tuned.",
     "A device's accuracy is that of its model on the whole test set after the local training of "
     "the last round, before the ensemble is made.",

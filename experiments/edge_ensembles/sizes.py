@@ -39,7 +39,7 @@ class Size:
       at_server: Flags of what the server holds, without the images of the initial training.
       initial: Images of the initial training, of Type I and Type II.
       initial_flags: Of the initial training.
-      passes: With dropout, over the pool (Type II) and over what the server judges by.
+      passes: With dropout, over the pool (Type II) and over what the server evaluates on.
       seconds: About how long E = 45 takes with a budget of 10 on two cores.
       fewer_passes: Divides the passes that a run's name says, where nobody looks at numbers.
     """
@@ -248,7 +248,7 @@ _DIFFERENCES = {
     "fifteenth of the passes that the names of runs say.",
     "quick": "Not the paper's settings: a network a quarter to a half as wide, acquisitions of 50 "
     "images instead of 400 (Type II: 40 and 10 that are kept) and pools of 500 instead of 4,000, "
-    "batches of 10, 10 passes with dropout, 400 images that models are judged by; 3 seeds.",
+    "batches of 10, 10 passes with dropout, 400 images that models are evaluated on; 3 seeds.",
     "paper": "The paper's settings as far as they are printed, 5 seeds.",
 }
 

@@ -22,7 +22,7 @@ PARTITION = flags.DEFINE_enum(
     "partition",
     None,
     partitions.names(),
-    "How examples are dealt to clients. Default: what suits the data set.",
+    "How examples are assigned to clients. Default: what suits the data set.",
 )
 NUM_CLIENTS = numbers.whole(
     "num_clients", None, "Number of clients. Default: what suits the data set."
@@ -105,7 +105,7 @@ INITIAL_EXAMPLES = numbers.whole(
 SELECTION_EXAMPLES = numbers.whole(
     "selection_examples",
     0,
-    "Training examples, drawn at random, that no client gets and the server judges models by "
+    "Training examples, drawn at random, that no client gets and the server evaluates models on "
     "(methods opt_fl and mix_fl).",
     low=0,
 )
@@ -116,7 +116,7 @@ LOCAL_TEST_FRACTION = numbers.real(
     "local_test_fraction",
     None,
     "Deal the training examples alone, and test each client on this share of its own. Default: the "
-    "data set's test examples are dealt as well.",
+    "data set's test examples are assigned as well.",
     high=0.9,
 )
 VALIDATION_FRACTION = numbers.real(

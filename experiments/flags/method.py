@@ -24,8 +24,8 @@ ENSEMBLE_SELECTION = flags.DEFINE_enum(
     "ensemble_selection",
     "held_out",
     ["held_out", "test"],
-    "What the server judges models by (methods opt_fl and mix_fl): its --selection_examples, or, "
-    "as the paper, the test set, which makes results too good.",
+    "What the server evaluates models on (methods opt_fl and mix_fl): its --selection_examples, "
+    "or, as the paper, the test set, which makes results too good.",
 )
 ENSEMBLE_DROPOUT_SAMPLES = numbers.whole(
     "ensemble_dropout_samples",

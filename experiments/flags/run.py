@@ -28,14 +28,14 @@ GOAL_SELECTION = flags.DEFINE_enum(
     "goal_selection",
     "validation",
     ["validation", "test"],
-    "The examples that --goal_accuracy is judged on; test, as papers do, makes results too good.",
+    "What --goal_accuracy is evaluated on; test, as papers do, makes results too good.",
 )
 START_FROM = flags.DEFINE_string(
     "start_from",
     None,
     "Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training starts from.",
 )
-EVAL_EVERY = numbers.whole("eval_every", 1, "Evaluate all clients after every so many rounds.")
+EVAL_EVERY = numbers.whole("eval_every", 1, "Evaluate all clients after this many rounds.")
 NEW_TEST = flags.DEFINE_bool(
     "new_test",
     False,
@@ -81,7 +81,7 @@ OUTPUT_DIR = flags.DEFINE_string(
     "runs/demo",
     "Where the results go. A folder with an unfinished run of the same flags is continued.",
 )
-CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Save after every so many rounds.")
+CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Save after this many rounds.")
 KEEP_CHECKPOINTS = numbers.whole("keep_checkpoints", 2, "How many checkpoints to keep.")
 CLIENT_STORE = flags.DEFINE_enum(
     "client_store",

@@ -69,7 +69,7 @@ class Call:
     """A call of a function, for what is no training.
 
     Attributes:
-      function: Begins anew in an empty folder whenever it is called.
+      function: Starts again in an empty folder whenever it is called.
       arguments: Further arguments, JSON values.
       data_sets: The data sets that have to be there.
       start: The run with the same seed that it starts from; it is made before.
@@ -254,7 +254,7 @@ class Experiment:
       scales: By name.
       grids: Our tables.
       printed: What the paper prints in them.
-      claims: What is judged.
+      claims: What is checked.
       figures: What is drawn.
       notes: What a reader has to know beside it.
       command: What makes it; by default its own module.

@@ -76,7 +76,7 @@ def _meaning(source: str) -> str:
 
 
 def function_name(call: Call) -> str:
-    """The function's name, by which it can be imported."""
+    """The function's name, with which it can be imported."""
     return f"{_module(call)}.{call.function.__qualname__}"
 
 

@@ -32,7 +32,7 @@ def round_times(
       rounds: That are timed of each, after two to warm up.
 
     Returns:
-      `<method>_seconds`, medians, and for all but the last `<method>_more`, by which share its
+      `<method>_seconds`, medians, and for all but the last `<method>_more`, by what share its
       rounds are longer.
     """
     del folder

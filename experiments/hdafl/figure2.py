@@ -49,7 +49,7 @@ _COLUMNS = {
 def class_counts(
     *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
 ) -> dict[str, float]:
-    """Deals a data set to clients as training with these flags does; counts training examples.
+    """Partitions a data set as training with these flags does; counts training examples.
 
     Args:
       seed: Of the partition.
@@ -162,7 +162,7 @@ def _draw(results: Results) -> Drawing | None:
 EXPERIMENT = Experiment(
     paper="hdafl",
     name="figure2",
-    title="Figure 2: how the data are dealt to the clients",
+    title="Figure 2: how the data are assigned to the clients",
     settings=settings.SETTINGS,
     scales=_scales(),
     grids=(

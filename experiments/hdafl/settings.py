@@ -18,7 +18,7 @@ FEMNIST, FEMNIST_SMALL = "FEMNIST", "FEMNIST, small CNN"
 STAND_IN, OMNIGLOT = "stand-in", "Omniglot"
 
 SETTINGS = (
-    "FEMNIST, 2,000 writers. i.i.d: all data mixed and dealt to 100 clients. non-i.i.d: 100 "
+    "FEMNIST, 2,000 writers. i.i.d: all data mixed and assigned to 100 clients. non-i.i.d: 100 "
     "clients of several writers each. Disjoint: 31 clients with two classes each that no other "
     "has. Two convolutional and two fully connected layers; HDAFL keeps the last one at the "
     "client. E = 1 local epoch, 400 rounds, 6 repetitions, both methods with the same clients in "
@@ -27,8 +27,8 @@ SETTINGS = (
 )
 
 NOTES = (
-    "Where FEMNIST cannot be had, claims are judged on a stand-in, Fashion-MNIST: non-i.i.d is "
-    "Dirichlet(0.3) label skew with at least 300 training images a client; Disjoint deals two "
+    "Where FEMNIST cannot be had, claims are checked on a stand-in, Fashion-MNIST: non-i.i.d is "
+    "Dirichlet(0.3) label skew with at least 300 training images a client; Disjoint assigns two "
     "shards of one class each to a client, so that a client has two classes at most, which others "
     "may have as well, since 10 classes do not suffice for 31 clients.",
     "Omniglot has real writers, but each drew the characters of one alphabet, once: it is printed "

@@ -97,7 +97,7 @@ _SETTINGS = {
 
 
 def _loss(setting: str, method: str, rounds: int) -> Measure:
-    """Accuracy after so many rounds, minus that of centralised training at its end."""
+    """Accuracy after this many rounds, minus that of centralised training at its end."""
     name = cell_name(setting, METHODS[method])
 
     def after(runs: Mapping[str, Run]) -> float:

@@ -86,9 +86,9 @@ EXPERIMENT = Experiment(
     paper="lg_fedavg",
     name="mnist_iid",
     title="MNIST i.i.d. with the released code's settings",
-    settings="As Table 1, but images are dealt at random, FedAvg has the rate 0.1, LG-FedAvg 0.05 "
-    "with the last three layers global, the network ends in a softmax whose output the loss takes "
-    "for logits, and all training images are trained on. From the authors' scripts.",
+    settings="As Table 1, but images are assigned at random, FedAvg has the rate 0.1, LG-FedAvg "
+    "0.05 with the last three layers global, the network ends in a softmax whose output the loss "
+    "takes for logits, and all training images are trained on. From the authors' scripts.",
     scales={
         "smoke": _scale(_DIGITS, _SMOKE, 1, "Only to see that it runs: digits, 4 clients."),
         "quick": _scale(

@@ -227,9 +227,9 @@ EXPERIMENT = Experiment(
         ),
     ),
     notes=(
-        "The goal is judged on validation examples, a tenth of each device's training examples; "
-        "the paper's authors judge it on test examples, and keep each device's best model by its "
-        "test examples, which no run here does: the last round counts.",
+        "The goal is evaluated on validation examples, a tenth of each device's training examples; "
+        "the paper's authors evaluate it on test examples, and keep each device's best model by "
+        "its test examples, which no run here does: the last round counts.",
         "The authors' settings and their notebook's numbers are in another table, for MNIST i.i.d.",
         "Parameters communicated are counted both ways, from FedAvg's first round on, with one "
         "transfer of all devices' local parts for the ensemble. New test: all devices' models on "

@@ -299,7 +299,7 @@ EXPERIMENT = Experiment(
         "The paper's text has lost all numbers of Table 3, the goal, C and mu: FedProx's mu is 1 "
         "here, C is 0 and 0.1. Normal is the mean over the old devices' test examples, each "
         "device with its own local part and the new global one; rotated is the new device's own "
-        "model on its 500. The goal is judged on validation examples, a tenth of each device's, "
+        "model on its 500. The goal is evaluated on validation examples, a tenth of each device's, "
         "rather than on test examples as in the paper. Devices are weighted by their training "
         "examples, 3,000 of the new one beside 540 of each other.",
         "The paper first learns local representations on the new device, then trains them "

@@ -174,7 +174,7 @@ EXPERIMENT = Experiment(
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
     notes=(
         "AUCs are areas under the ROC curve on test examples: of the classifier, of all devices' "
-        "examples together; of whoever guesses an attribute, the mean over devices, each with "
+        "examples together; of the guesser of an attribute, the mean over devices, each with "
         "its own representations, and, without an attribute's name, over race and sex. Fresh MLP "
         "([32, 32, 32]) and logistic regression are fitted, for each device, on one half of its "
         "test representations, standardised, and tested on the other half: 0.5 says that nothing "
@@ -184,7 +184,7 @@ EXPERIMENT = Experiment(
         "30,000 rows of adult.data, with equal shares of labels. Unlike there, indicators are not "
         "standardised, and means and deviations are those of all of adult.data. The classifier "
         "has two logits; before the rounds it is trained with the layers that later are global, "
-        "which then start anew, instead of a smaller head.",
+        "which then start again, instead of a smaller head.",
         "Eq. 24 and 25 are taken as they stand: the network minimises its loss minus lambda times "
         "the sum of both attributes' cross entropies. The authors' code, from which lambda is "
         "30, takes their mean, weighs the adversary's own loss by lambda as well, and lets the "

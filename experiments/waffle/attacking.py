@@ -1,8 +1,8 @@
 """Attacks on clients of one method: membership inference and model inversion.
 
-Two federations train alike, with examples that are dealt at random from one data set: the victims,
-and the attacker's own, the shadows, of whom he knows everything. Both are observed in their last
-round. What the attacker fits local variables on is held by neither.
+Two federations train alike, with examples assigned at random from one data set: the victims, and
+the attacker's own clients, the shadows. Both are observed in their last round. The attacker fits
+local variables on examples that neither holds.
 """
 
 import dataclasses
@@ -71,7 +71,7 @@ class Course:
 
     @property
     def training(self) -> LocalTraining:
-        """Settings of the clients' SGD, by which the attacker fits local variables too."""
+        """Settings of the clients' SGD, with which the attacker fits local variables too."""
         optimizer = tff.learning.optimizers.build_sgdm(self.learning_rate, self.momentum or None)
         return LocalTraining(optimizer, batch_size=self.batch_size, epochs=self.local_epochs)
 
@@ -159,7 +159,7 @@ def invert(
 
 
 def deal(examples: Examples, course: Course, seed: int) -> Dealt:
-    """Deals examples at random: to each client's train and test, and to the attacker.
+    """Assigns examples at random: to each client's train and test, and to the attacker.
 
     Raises:
       ValueError: If there are too few.
@@ -200,7 +200,7 @@ def _observe(
 
 
 def _targets(observed: Observed, what: str, local: str) -> list[Target]:
-    """Every client under attack, as whoever takes local variables from there sees it."""
+    """Every client under attack, by an attacker who takes local variables from there sees it."""
     found = []
     for seen in observed.round.clients:
         one = seen if local == attacker.PRIVATE else seen.public

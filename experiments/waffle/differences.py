@@ -1,4 +1,4 @@
-"""What the accuracies of Table 1 hang on, of all that the paper does not print.
+"""What the accuracies of Table 1 depend on, of all that the paper does not print.
 
 python -m experiments.waffle.differences --scale=quick --data_dir=DIR --output_dir=out
 """
@@ -76,7 +76,7 @@ def _raises(method: str, other: str) -> Check:
 EXPERIMENT = Experiment(
     paper="waffle",
     name="differences",
-    title="What the accuracies hang on, of what is not printed",
+    title="What the accuracies depend on, of what is not printed",
     settings=f"{settings.SETTINGS} Here MNIST without sub-populations, FedAvg and WAFFLe, with one "
     "thing changed at a time of those that the paper leaves open. Printed for it: FedAvg 94.46 ± "
     "0.84, WAFFLe 96.23 ± 0.31.",

@@ -106,7 +106,7 @@ EXPERIMENT = Experiment(
     title="Figure 3: model inversion",
     settings="Models of FedAvg and WAFFLe trained on Fashion-MNIST, and images recovered from one "
     "client by Fredrikson et al. (2015). Nothing else is printed. Ours: 3 clients with examples "
-    "dealt at random, all in every round; rate 0.02, batches of 10 and 5 local epochs, as "
+    "assigned at random, all in every round; rate 0.02, batches of 10 and 5 local epochs, as "
     "Appendix C; WAFFLe factorises the two convolutions, F = 25. Of the last round's update the "
     "image is looked for that the client's model is most sure of, for each class: "
     f"{_SEARCH['steps']} steps from black, of {_SEARCH['rate']} in the pixel that changes most.",

@@ -45,7 +45,7 @@ _COLUMNS = {
 def allocate(
     *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
 ) -> dict[str, float]:
-    """Deals examples and counts them.
+    """Assigns examples and counts them.
 
     Args:
       seed: Of the partition.
@@ -115,7 +115,7 @@ def _scale(size: Size, note: str) -> Scale:
 EXPERIMENT = Experiment(
     paper="waffle",
     name="figure4",
-    title="Figure 4: how MNIST is dealt",
+    title="Figure 4: how MNIST is partitioned",
     settings=settings.SETTINGS,
     scales={
         "smoke": _scale(settings.SMOKE, settings.SMOKE_NOTE),

@@ -182,7 +182,7 @@ NOTES = (
     "footwear and shirts: sandal, sneaker, ankle boot, T-shirt/top and shirt; with these five the "
     "classes of both groups divide 180 and 40 shards evenly. How many repetitions, and what +- is.",
     "Networks are without biases, as the printed counts have it; only the training examples are "
-    "dealt, each class cut into equally many shards. Multimodal shards are all of one size, and "
+    "assigned, each class cut into equally many shards. Multimodal shards are all of one size, and "
     "what is left over belongs to nobody. A client that was never drawn is evaluated with the "
     "global parameters alone, as section 2.3 says.",
 )

@@ -153,7 +153,7 @@ EXPERIMENT = Experiment(
     title="Table 3: membership inference",
     settings="LeNet on CIFAR-10, 1,000 examples a client; an attack with 3 shadow models (Shokri "
     "et al. 2017) on the update that a client sends. Nothing else is printed. Ours: 3 victims and "
-    "3 shadows, each of whom holds as many examples that it does not train on, dealt at random "
+    "3 shadows, each of whom holds as many examples that it does not train on, assigned at random "
     "from the training set; all train in every round, and the last is observed. WAFFLe factorises "
     "the four hidden layers with F = 4, 10, 120 and 67, the shares of the layers' outputs that "
     "Appendix C gives its network for CIFAR-10, and alpha / F = 1. SGD at rate 0.02, as there, but "
@@ -243,8 +243,8 @@ EXPERIMENT = Experiment(
         "with the client's own SGD, on as many examples as a client has, the observed variables "
         "staying as they are. In the second table he holds them, which the paper's argument rules "
         "out; the difference is what their being private is worth.",
-        "Who learns less by heart gives less away, whoever holds what: methods train equally long "
-        "here, and the last table says how well their clients' models came to know their examples.",
+        "Who learns less by heart gives less away, regardless of who holds what: methods train "
+        "equally long here. The last table shows how well clients' models know their own examples.",
         "With Local only nothing travels: the attacker fits a model to his own data, and is at "
         "chance unless he holds the victim's.",
     ),

@@ -18,7 +18,8 @@ def make_dataset(num_train=103, num_test=40):
             "writer": (np.arange(n) % 7).astype(np.int32),
         }
 
-    return datasets.Dataset("toy", examples(num_train, 0), examples(num_test, 1000), ("c",) * 5, "")
+    train, test = examples(num_train, 0), examples(num_test, 1000)
+    return datasets.Dataset("toy", train, test, tuple("abcde"), "")
 
 
 DATA = make_dataset()

@@ -2,7 +2,7 @@
 
 | part of the model   | where he has it from                                                      |
 |---------------------|---------------------------------------------------------------------------|
-| network, settings   | known: whoever takes part knows them                                      |
+| network, settings   | known: all participants know them                                         |
 | global variables    | observed (`observation.observe`)                                          |
 | local variables     | `FITTED`: trained on data of his own, the observed variables staying fixed |
 |                     | `INITIAL`: what every client starts from                                  |

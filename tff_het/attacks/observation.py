@@ -2,7 +2,7 @@
 
 The one place at which attacks come by anything of a client. What the process keeps at the client
 (`ClientState`: local variables and whatever else the work keeps) is dropped here, unless it is
-asked for in so many words.
+asked for explicitly.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ class Round:
 
     Attributes:
       clients: What it saw of each client, in the order in which these were given.
-      new_weights: The global variables that it goes on with, and sends to whoever comes next.
+      new_weights: The global variables that it goes on with, and sends to the next.
     """
 
     clients: tuple[Observation, ...]

@@ -1,7 +1,7 @@
 """What the examples are: named data sets as arrays.
 
 `load('mnist', data_dir)` gives a `Dataset`: train and test examples as columns of arrays, whatever
-the files they came from. `names()` lists what there is.
+the files they came from. `names()` lists them.
 """
 
 from tff_het.datasets.dataset import Dataset, Examples

@@ -124,7 +124,7 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
 def _most_frequent(
     flows: dict[str, np.ndarray], names: np.ndarray
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """The flows of the most frequent classes, which are numbered anew in the order of names."""
+    """The flows of the most frequent classes, which are renumbered in the order of names."""
     counts = np.bincount(flows["y"], minlength=len(names))
     by_frequency = np.lexsort((names, -counts))  # Equally frequent ones in the order of names.
     kept = [label for label in by_frequency[:_NUM_CLASSES] if counts[label]]

@@ -41,7 +41,7 @@ def new_test(
     """Tests the ensemble of all clients' models on a common test set.
 
     A client's model is the global weights with its own local state, also where it never trained.
-    Whose an example is, nobody knows, so that all models judge it. Memory does not grow with the
+    Whose an example is, nobody knows, so that all models predict it. Memory does not grow with the
     number of clients; sums are taken in their order, so that threads do not change them. Where all
     clients have the same model, this is `global_test`.
 

@@ -49,7 +49,7 @@ class Curve(NamedTuple):
 
 
 def sheet(width: float, height: float) -> "Figure":
-    """Returns an empty figure of so many inches."""
+    """Returns an empty figure of this size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

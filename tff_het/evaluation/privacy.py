@@ -20,7 +20,7 @@ _REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
 def composed_epsilon(noise_multiplier: float, times: int, delta: float) -> float:
-    """Returns epsilon of clients that take part so many times, in rounds that all may know.
+    """Returns epsilon of clients that take part this many times, in rounds that all may know.
 
     Args:
       noise_multiplier: Standard deviation of a sum's noise, over the norm that updates are clipped

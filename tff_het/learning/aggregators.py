@@ -70,7 +70,7 @@ def private(
     is divided by the number of clients, each of which counts the same. This is
     `tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed` but for where the noise is from:
     TFF's has no seed; here a seed always gives the noise of its round t, whatever the run's state.
-    So runs repeat and go on; but who knows the seed knows the noise, and is promised nothing.
+    So runs repeat and go on; but who knows the seed knows the noise, and gets no guarantee.
 
     Args:
       noise_multiplier: z, not negative: the noise's standard deviation is z * clip_norm.

@@ -1,4 +1,4 @@
-"""Server steps that judge models by examples of the server's, and go on with one of them."""
+"""Server steps that evaluate models on examples of the server's, and go on with one of them."""
 
 import collections
 import dataclasses
@@ -21,7 +21,7 @@ NO_CLIENT = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
-    """What the server judges by: accuracy on examples of its own, averaged over dropout.
+    """What the server evaluates on: accuracy on examples of its own, averaged over dropout.
 
     Attributes:
       examples: The columns that clients hold, `y` among them, [n, ...] each with n > 0.
@@ -35,7 +35,7 @@ class Selection:
 
 
 class _State(NamedTuple):
-    """What the server keeps: the examples, the seed, and how many rounds it has judged."""
+    """What the server keeps: the examples, the seed, and how many rounds it has evaluated."""
 
     examples: Any
     seed: Any
@@ -47,11 +47,11 @@ def best(model: Model, selection: Selection) -> ServerStep:
 
     The aggregate has to be that of `stacking.StackFactory`. A round in which no client has sent
     anything changes nothing. The measurements are `client`, whose model was taken, its `accuracy`,
-    and `clients` [k] and `accuracies` [k] of all that were judged; `NO_CLIENT` and 0 if none was.
+    and `clients` [k] and `accuracies` [k] of all that were evaluated; `NO_CLIENT` and 0 if none.
 
     Args:
       model: The model, all of it global.
-      selection: What is judged by.
+      selection: What is used to evaluate.
 
     Raises:
       ValueError: If the server cannot call the model, or examples or passes do not fit it.

@@ -1,7 +1,7 @@
 """All clients' updates beside one another, for a server step that looks at each of them.
 
 An aggregator takes nothing that the server holds (`federated_aggregate` refuses a zero of the
-server's), so it cannot judge models by the server's examples. This one only brings the updates
+server's), so it cannot evaluate models on the server's examples. This one only brings the updates
 there, signed, and in an order that does not depend on which came first. The server sees each of
 them and holds all of a cohort's at a time: this is for few clients, as at the edge.
 """

@@ -1,4 +1,4 @@
-"""Federated reconstruction: local variables are made anew in every round, and never kept.
+"""Federated reconstruction: local variables are made again in every round, and never kept.
 
 K. Singhal, H. Sidahmed, Z. Garrett, S. Wu, J. Rush, S. Prakash: Federated Reconstruction:
 Partially Local Federated Learning (2021); the algorithm of TFF's `build_fed_recon`.
@@ -13,7 +13,7 @@ Partially Local Federated Learning (2021); the algorithm of TFF's `build_fed_rec
 The baseline of methods that keep what is local. A client's `work` state is what its local variables
 start from in each round. What it made of them in its last round stays as its state for evaluation
 alone: training does not read it. Before a client is asked it would make its
-part anew, with the global variables of that moment (`evaluation.new_client`).
+part again, with the global variables of that moment (`evaluation.new_client`).
 """
 
 from collections.abc import Sequence

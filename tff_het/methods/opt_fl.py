@@ -42,7 +42,7 @@ def build_opt_fl(
       architecture: The network, all of it global.
       training: Settings of the devices' local SGD.
       seed: The initial weights follow from it, and the passes under dropout.
-      selection: The columns that clients hold, of the examples that the server judges by.
+      selection: The columns that clients hold, of the examples that the server evaluates on.
       dropout_samples: Passes under dropout that a judgement is averaged over, 1 or more.
 
     Raises:

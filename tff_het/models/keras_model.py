@@ -343,7 +343,7 @@ def _inputs(keras_model: tf.keras.Model, batch: Batch) -> Any:
 
 
 def _initial_value(variable: slots.SlotVariable, seed: int, initialization: str) -> tf.Tensor:
-    """Draws a variable's initial value anew; an initialiser's own seed is respected."""
+    """Draws a variable's initial value again; an initialiser's own seed is respected."""
     value_fn = variable.initial_value_fn
     if isinstance(value_fn, functools.partial):
         initializer: Any = value_fn.func

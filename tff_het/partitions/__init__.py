@@ -1,7 +1,7 @@
 """Who owns which example: arrays and a seed in, indices by client out.
 
 `make('shards', train, test, num_clients=100, seed=0, shards_per_client=2)` gives a `Partition`;
-`names()` lists what there is. `make_with_local_test` cuts each client's test from its own share,
+`names()` lists them. `make_with_local_test` cuts each client's test from its own share,
 `set_apart` keeps examples for the server.
 """
 

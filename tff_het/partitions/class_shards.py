@@ -63,7 +63,7 @@ def cut(
 def deal(
     shards: Sequence[np.ndarray], order: np.ndarray, shards_per_client: int
 ) -> list[np.ndarray]:
-    """Returns the examples of each client: of the shards in `order`, so many each."""
+    """Returns the examples of each client: of the shards in `order`, this many each."""
     return [
         np.concatenate([shards[place] for place in own])
         for own in order.reshape(-1, shards_per_client)

@@ -59,7 +59,7 @@ def clusters(
         no test label is looked at, and classes with fewer training examples than clients have no
         clusters.
       shuffle_fraction: In [0, 1]: this share of all examples, train and test together, is drawn,
-        and their clients are permuted among them (section 4), anew where a small client would be
+        and their clients are permuted among them (section 4), again where a small client would be
         left without training examples. 1 leaves nothing of the clusters but the clients' sizes.
         The clusters of a seed do not depend on it.
 

@@ -23,7 +23,7 @@ def dirichlet(
 
     As in Li et al. 2022 (NIID-Bench), after Hsu et al. 2019: for each class, proportions over the
     clients p ~ Dirichlet(alpha, ..., alpha). They hold for train and test alike. They are drawn
-    anew until every client has `min_examples` training examples and one test example; where the
+    again until every client has `min_examples` training examples and one test example; where the
     tries run out, a draw that fails in test examples only is taken.
 
     Args:
@@ -87,7 +87,7 @@ def _counts(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
 def _deal(
     labels: np.ndarray, classes: np.ndarray, counts: np.ndarray, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Deals the shuffled examples of each class according to `counts` [classes, clients]."""
+    """Assigns the shuffled examples of each class according to `counts` [classes, clients]."""
     parts = []
     for label, sizes in zip(classes, counts, strict=True):
         rows = rng.permutation(np.flatnonzero(labels == label))

@@ -24,13 +24,13 @@ def disjoint_classes(
     """Gives all examples of a class to one client.
 
     Args:
-      train: Training examples; the classes in its `y` are those that are dealt.
+      train: Training examples; the classes in its `y` are those that are assigned.
       test: Test examples; those of classes that no client has belong to nobody.
       rng: Source of all random draws.
       num_clients: Number of clients. May be None where `classes` says it.
       classes: The classes of each client, e.g. [[0, 1], [2, 3], [4, 5, 6], [7, 8, 9]] (Qian et al.
         2019); classes that are in none of the lists belong to nobody. None shuffles the classes
-        and deals them as evenly as possible.
+        and assigns them as evenly as possible.
 
     Raises:
       ValueError: There are more clients than classes, or `classes` does not fit the clients and

@@ -26,10 +26,10 @@ def groups(
     """Gives all examples of a group (a writer, a network) to one client.
 
     Args:
-      train: Training examples; the groups in its `column` are those that are dealt.
+      train: Training examples; the groups in its `column` are those that are assigned.
       test: Test examples; those of other groups belong to nobody.
       rng: Source of all random draws.
-      num_clients: Number of clients: groups are shuffled and dealt as evenly as possible (HDAFL,
+      num_clients: Number of clients: groups are shuffled and assigned as evenly as possible (HDAFL,
         Yang et al. 2020: 2,000 writers on 100 clients). None makes each group a client of its own,
         named after it ('writer_12').
       column: The column of group ids.

@@ -1,4 +1,4 @@
-"""Examples dealt to clients at random: every client sees the same distribution."""
+"""Examples assigned to clients at random: every client sees the same distribution."""
 
 import numpy as np
 

@@ -20,7 +20,7 @@ def make_with_local_test(
     allow_empty_test: bool = False,
     **options,
 ) -> tuple[Dataset, Partition]:
-    """Deals the training examples alone, and cuts each client's own into train and test.
+    """Assigns the training examples alone, and cuts each client's own into train and test.
 
     Args:
       name: As `make` takes it.

@@ -58,7 +58,7 @@ def make(
       num_clients: Number of clients; None where the partition follows from something else.
       seed: Decides, with `name` and the options, every random draw.
       allow_empty_test: Accept clients without test examples.
-      among: Indices of the training examples that are dealt; the others belong to nobody. All by
+      among: Indices of the training examples that are assigned; the others belong to nobody. All by
         default.
       **options: Options of the partition, see its function.
 

@@ -12,7 +12,7 @@ class AtServer(NamedTuple):
 
     Attributes:
       initial: Indices int64 ascending of those that the server trains on before the first round.
-      selection: Of those that it judges models by.
+      selection: Of those that it evaluates models on.
       clients: Of those that are left for clients.
     """
 
@@ -22,14 +22,14 @@ class AtServer(NamedTuple):
 
 
 def set_apart(num_examples: int, *, initial: int, selection: int, seed: int) -> AtServer:
-    """Draws the server's examples at random, before any are dealt.
+    """Draws the server's examples at random, before any are assigned.
 
     Which the initial ones are does not depend on how many there are for selection.
 
     Args:
       num_examples: How many training examples there are.
       initial: How many the server trains on, 0 or more.
-      selection: How many it judges by, 0 or more.
+      selection: How many it evaluates on, 0 or more.
       seed: The seed of the run.
 
     Raises:

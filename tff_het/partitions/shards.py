@@ -18,8 +18,8 @@ def shards(
     """The pathological non-i.i.d. partition of McMahan et al. 2017.
 
     The examples sorted by label are cut into num_clients * shards_per_client shards of equal size,
-    dealt at random. The test examples are cut into as many shards, and shard i of both goes to the
-    same client, so that a client is tested on what it was trained on (up to a shard's edge where
+    assigned at random. The test examples are cut into as many shards; shard i of both goes to one
+    client, so that a client is tested on what it was trained on (up to a shard's edge where
     train and test hold classes in different proportions). What remains of a division, fewer
     examples than shards, is drawn at random and belongs to nobody.
 

@@ -12,7 +12,7 @@ Schedule = Callable[[int], Sequence[int]]
 
 
 def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
-    """Draws clients uniformly without replacement, anew in every round.
+    """Draws clients uniformly without replacement, again in every round.
 
     The draw depends on the seed and the round alone: all methods see the same
     cohorts, and so does a run that is resumed.

@@ -60,7 +60,7 @@ class Settings:
     Attributes:
       rounds: Number of rounds, the greatest where there is a goal.
       seed: All of the run's draws follow from it.
-      eval_every: All clients are evaluated after every so many rounds, and after the last.
+      eval_every: All clients are evaluated after this many rounds, and after the last.
       checkpoint_every: Likewise for checkpoints.
       keep_checkpoints: How many checkpoints are kept.
       states_in_memory: Whether client states stay in memory, and examples as tensors; otherwise
@@ -135,7 +135,7 @@ def train(
     on_evaluation: OnEvaluation | None = None,
     start: Start | None = None,
 ) -> Result:
-    """Trains a process on a population; goes on where the folder's run stopped.
+    """Trains a process on a population; continues where the folder's run stopped.
 
     With a folder, SIGINT and SIGTERM end it after the round under way, with a checkpoint. Without,
     there is nothing to go on from, and they interrupt it as they would any program.
@@ -163,7 +163,7 @@ def train(
       CheckpointError: If the folder's run cannot be continued.
       DivergedError: If a loss is not finite any more.
       ValueError: If `evaluated` are not the population's first clients, `start` does not fit the
-        model, or there are no examples to judge the goal on.
+        model, or there are no examples to evaluate the goal on.
     """
     evaluated = population if evaluated is None else evaluated
     if evaluated.ids != population.ids[: len(evaluated)]:

@@ -1,7 +1,7 @@
 """The files that a run leaves: tables, trackers' (TensorBoard's), times.
 
 Tables are copies of what the checkpoint file holds. When a run goes on they are
-written anew from there, so an interrupted run ends with the bytes of one that
+rewritten from there, so an interrupted run ends with the bytes of one that
 was never interrupted. Times, which no two runs share, have a file of their own.
 """
 

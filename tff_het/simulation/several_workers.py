@@ -7,7 +7,7 @@ Each machine runs a worker of TensorFlow Federated (`worker_process`). `feeding.
 cohort over them; each executes `client_update` on its part. What all of them gave comes together
 here, in the clients' order, and `server_update` is executed on this machine, by a worker of its
 own. So the numbers are those of the runtime `worker`, whatever the aggregator and however many
-workers there are, and whoever was lost on the way: its clients are done again by the others.
+workers there are, and and which were lost on the way: its clients are done again by the others.
 
 The price is bandwidth: sums are not made where the clients are, so each client's whole update comes
 here, as it would from real clients.
@@ -53,7 +53,7 @@ class _WorkerLost(Exception):  # noqa: N818
 
 
 class _Worker:
-    """One worker and the connection to it, which is made anew whenever it was lost."""
+    """One worker and the connection to it, which is made again whenever it was lost."""
 
     def __init__(self, address: str, deadline: float, compiler: remote.Compiler) -> None:
         self.address = address
@@ -347,7 +347,7 @@ def _compiling_once() -> remote.Compiler:
 def _split(
     places: Sequence[int], sizes: Sequence[int], workers: Sequence[_Worker]
 ) -> list[tuple[_Worker, list[int]]]:
-    """Deals clients, the largest first, each to the worker with the least to do."""
+    """Assigns clients, the largest first, each to the worker with the least to do."""
     parts: list[list[int]] = [[] for _ in workers]
     loads = [(0, 0)] * len(workers)
     for place in sorted(places, key=lambda place: -sizes[place]):

@@ -1,6 +1,6 @@
 """Where the rows of `metrics.csv` go besides: TensorBoard, MLflow.
 
-What a tracker was told cannot be taken back, so each is begun anew when a run goes on, and told all
+What a tracker was told cannot be taken back, so each is restarted when a run goes on, and told all
 rows again: it ends with what it would have, had the run never been interrupted.
 """
 

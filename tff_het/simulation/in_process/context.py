@@ -39,7 +39,7 @@ class Plans:
     """Computations compiled for this process, the most recently used of them."""
 
     def __init__(self, size: int):
-        """Keeps so many computations, and so many graphs."""
+        """Keeps this many computations and graphs."""
         self._size = size
         # By the object first: hashing a computation serialises all of it. And equal computations
         # may differ in the Python containers of their types.

@@ -11,7 +11,7 @@ from tff_het.simulation.in_process import _private
 def to_variant(value: Any, value_type: tff.SequenceType) -> tuple[tf.Tensor, int]:
     """Returns the variant tensor of a dataset or of a list of elements, and roughly its bytes.
 
-    Each call starts a dataset anew, as in TFF's worker. A `tf.data.Dataset` itself goes on: a
+    Each call restarts a dataset, as in TFF's worker. A `tf.data.Dataset` itself goes on: a
     seeded shuffle gives another order whenever it is read, to whichever client comes next.
 
     Raises:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Ended(NamedTuple):
@@ -33,7 +33,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
-            [sys.executable, "-W", "ignore", ROOT / "tests" / "forking.py"],
+            [sys.executable, "-W", "ignore", pathlib.Path(__file__).with_name("forking.py")],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
