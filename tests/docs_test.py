@@ -4,6 +4,7 @@ Blocks of one document run in one folder, from the first to the last. So that th
 trainings are cut down: what is not run as it stands is in one of the tables below.
 """
 
+import ast
 import importlib.util
 import pathlib
 import re
@@ -15,6 +16,11 @@ from typing import NamedTuple
 
 import programs
 import pytest
+from absl import flags
+
+from experiments.flags import data as data_flags
+from experiments.flags import method as method_flags
+from experiments.flags import run as run_flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -218,6 +224,51 @@ def words(text: str) -> int:
     """Words outside of code and tables."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return len(re.sub(r"^\|.*$", "", prose, flags=re.MULTILINE).split())
+
+
+# What readers stumble over -> what to write instead.
+PLAIN = {
+    r"hangs? on": "depends on",
+    r"kinds? of processor": "CPU type",
+    r"anew": "again, re-",
+    r"whoever": "anyone who",
+    r"what there is": "say what",
+    r"by which": "with which, on which",
+    r"the way gone": "the norm of the update",
+    r"deals|dealt": "assigns, partitioned",
+    r"judge[sd]?": "evaluates, checks",
+    r"so many": "this many",
+    r"is promised nothing": "gets no guarantee",
+    r"goes? on where": "continues where",
+}
+
+
+def prose() -> Iterator[tuple[pathlib.Path, str]]:
+    """What people read: pages, and docstrings with the text of `--help`."""
+    for pattern in ("*.md", "docs/*.md", "experiments/*/*.md", "embeddings/*.md"):
+        for path in ROOT.glob(pattern):
+            text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+            yield path, re.sub(r"`[^`]*`", "", text)
+    for folder in ("tff_het", "experiments", "embeddings"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    # Without code, and without names of parameters.
+                    text = re.sub(r"`[^`]*`|^ +\w+:", "", ast.get_docstring(node) or "", flags=re.M)
+                    yield path, text
+    for group in (data_flags, method_flags, run_flags):
+        for flag in flags.FLAGS.get_flags_for_module(group):
+            yield pathlib.Path(f"--{flag.name}"), flag.help
+
+
+def test_words_that_readers_stumble_over_stay_away():
+    found = [
+        f"{path}: {match[0]!r}; write {instead}"
+        for path, text in prose()
+        for phrase, instead in PLAIN.items()
+        for match in re.finditer(rf"\b({phrase})\b", text, re.IGNORECASE)
+    ]
+    assert found == []
 
 
 def test_pages_stay_short():

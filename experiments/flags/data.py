@@ -65,8 +65,8 @@ MAX_GROUPS = numbers.whole(
 SHARED_CLASSES = numbers.whole(
     "shared_classes",
     None,
-    "So many classes stay with all clients, each other one with a single client: for classes that "
-    "are disjoint but for a few (partition groups). Default: all stay.",
+    "This many classes stay with all clients; each other class goes to one client (partition "
+    "groups). Default: all stay.",
     low=0,
 )
 CLUSTER_PROJECTION = flags.DEFINE_enum(

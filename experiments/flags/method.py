@@ -152,7 +152,7 @@ ADVERSARY_LAYER = flags.DEFINE_string(
 ADVERSARY_STEPS = numbers.whole(
     "adversary_steps",
     None,
-    "The adversary learns from every batch, the network from one in so many. Default: 1.",
+    "The adversary learns from every batch, the network from one in this many. Default: 1.",
 )
 ACQUISITION = flags.DEFINE_enum(
     "acquisition",

@@ -35,12 +35,12 @@ START_FROM = flags.DEFINE_string(
     None,
     "Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training starts from.",
 )
-EVAL_EVERY = numbers.whole("eval_every", 1, "Evaluate all clients after this many rounds.")
+EVAL_EVERY = numbers.whole("eval_every", 1, "Rounds between two evaluations.")
 NEW_TEST = flags.DEFINE_bool(
     "new_test",
     False,
-    "After the last round, test the ensemble of all clients' models on the whole test set: so many "
-    "predictions as clients times examples.",
+    "After the last round, test the ensemble of all clients' models on the whole test set: one "
+    "prediction per client and example.",
 )
 SEED = numbers.whole(
     "seed", 0, "Every random draw of the run follows from it.", low=0, high=2**63 - 1
@@ -81,7 +81,7 @@ OUTPUT_DIR = flags.DEFINE_string(
     "runs/demo",
     "Where the results go. A folder with an unfinished run of the same flags is continued.",
 )
-CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Save after this many rounds.")
+CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Rounds between two checkpoints.")
 KEEP_CHECKPOINTS = numbers.whole("keep_checkpoints", 2, "How many checkpoints to keep.")
 CLIENT_STORE = flags.DEFINE_enum(
     "client_store",

@@ -109,7 +109,7 @@ def dataset(
       asked: The questions of 'train' and 'test'; their answers are among `answers`.
       images: What they are about.
       answers: The classes.
-      max_words: Words of a question that are kept; fewer, if no training question has so many.
+      max_words: Words of a question that are kept; fewer, if no training question has that many.
       source: Where it all comes from, for people.
       how_to_get: One sentence for error messages.
 
