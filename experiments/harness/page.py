@@ -1,7 +1,9 @@
 """The page: one HTML file that needs nothing else, in light and dark, on paper and phone."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 from experiments.harness.sections import DrawnFigure, Entry, FilledGrid, Judged, Section
 
@@ -50,13 +52,13 @@ def page(sections: Sequence[Section]) -> str:
         "<title>Reproduced tables and figures</title>",
         f"<style>{_STYLE}</style></head><body>",
         "<h1>Reproduced tables and figures</h1>",
-        "<p>Each entry has our mean over seeds with its 95 % t interval, below it the paper's "
-        "value and the difference. Absolute numbers shift with data and hardware, so claims are "
-        "judged by differences between our own runs, paired by seed: a claim <em>holds</em> where "
-        "the 95 % interval lies above its margin, is <em>contradicted</em> where it lies below, "
-        "and is <em>undecided</em> otherwise, or with one seed.</p>",
+        "<p>Each entry is our mean over seeds with its 95 % t interval. Below it stand the paper's "
+        "value and the difference. Absolute numbers depend on data and hardware, so claims are "
+        "checked on differences between our own runs, paired by seed. A claim <em>holds</em> where "
+        "the interval lies above its margin, is <em>contradicted</em> where it lies below, and is "
+        "<em>undecided</em> otherwise, or with one seed.</p>",
         _contents(sections),
-        *(_section(section) for section in sections),
+        *(_paper(list(group)) for _, group in itertools.groupby(sections, _paper_of)),
         _times(sections),
         "</body></html>",
     ]
@@ -77,6 +79,21 @@ def _contents(sections: Sequence[Section]) -> str:
             f'<span class="soft">runs: {escape(section.counts)}</span><ul>{claims}</ul></li>'
         )
     return f"<ul>{''.join(items)}</ul>"
+
+
+def _paper_of(section: Section) -> str:
+    return section.experiment.paper
+
+
+def _paper(sections: Sequence[Section]) -> str:
+    """A paper's sections, after what was found with the published runs."""
+    path = Path(__file__).parents[1] / _paper_of(sections[0]) / "findings.md"
+    parts = [_section(section) for section in sections]
+    if path.exists():
+        text = path.read_text().split("\n\n")[0].removeprefix("**In short.** ")
+        label = f"{_paper_of(sections[0])}, in short, at scale quick."
+        parts.insert(0, f"<p><strong>{escape(label)}</strong> {escape(text)}</p>")
+    return "\n".join(parts)
 
 
 def _section(section: Section) -> str:

@@ -1,7 +1,8 @@
 """What a client keeps reaches neither the server nor another client.
 
 At learning rate 0 nothing is learned from local values, so that changing all of a client's may
-change nothing that it sends. A leak that is planted in each method is found.
+change nothing elsewhere but how well its model is said to do. Leaks planted in each method are
+found.
 """
 
 import collections
@@ -9,139 +10,149 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES, SEED, Case, assert_same_bits, build, by_client, make_clients, shapes
+import tensorflow_federated as tff
+from cases import CASES, SEED, Case, build, by_client, make_clients
 
-from tff_het import kept
 from tff_het.evaluation import communication
 from tff_het.learning import composer
 
 pytestmark = pytest.mark.usefixtures("each_runtime")
 
 CHANGED = 4  # A client.
-# How well a client's own model does: declared to be sent, and different for different local values.
-TRAINING_METRICS = {"loss", "accuracy", "prediction_loss", "adversary_loss", "local_loss"}
-LEAKS = ("update", "weight", "metrics")
+RATE = 0.0
 
 
-def keeps_nothing(case: Case) -> bool:
-    """Whether there is nothing that could leak."""
-    return not case.local and case.acquisition is None
+def keeps_something(case: Case) -> bool:
+    """Whether there is anything that could leak."""
+    return bool(case.local or case.acquisition)
 
 
-@pytest.fixture(scope="module", params=[c for c in CASES if not keeps_nothing(c)], ids=str)
-def case(request) -> Case:
-    return request.param
+KEEPING = [case for case in CASES if keeps_something(case)]
+OTHERS = [case for case in CASES if not keeps_something(case)]
+
+
+def training_metrics(case: Case) -> set[str]:
+    """How well a client's own model does on its examples: all that local values may change."""
+    names = {"loss", "accuracy"}
+    if case.adversary:
+        names |= {"prediction_loss", "adversary_loss"}
+    if "local_loss" in case.options:
+        names |= {"local_loss"}
+    return names
 
 
 def changed(state):
-    """The same state with other values, whatever they are."""
+    """The same state with other values, all of them."""
     rng = np.random.default_rng(3)
 
     def other(value):
         value = np.asarray(value)
         if value.dtype.kind == "f":
             return (value + rng.normal(size=value.shape)).astype(value.dtype)
-        return ~value if value.dtype.kind == "b" else value + value.dtype.type(1)
+        if value.dtype.kind == "b":
+            return ~value
+        # Which examples were acquired, not how many: that, a client sends as its weight.
+        return np.roll(value, 1) if value.ndim else value + value.dtype.type(1)
 
-    return tf.nest.map_structure(other, state)
+    others = tf.nest.map_structure(other, state)
+    assert not any(map(np.array_equal, tf.nest.flatten(others), tf.nest.flatten(state)))
+    return others
 
 
-def rounds(case: Case):
-    """What clients send, and a round's output, without and with a client's local values changed."""
-    process = build(case, SEED, rate=0.0)
-    state = process.initialize()
-    clients = make_clients(process, state)
-    for client in clients:  # As if each had trained before.
-        client["state"] = client["state"]._replace(rounds=np.int32(1))
-    disturbed = [collections.OrderedDict(client) for client in clients]
-    assert int(disturbed[0]["client"]) == CHANGED
-    disturbed[0]["state"] = changed(clients[0]["state"])
-    return [
-        (process.client_update(process.download(state), given), process.next(state, given))
-        for given in (clients, disturbed)
-    ]
+def seen(process, state, clients) -> dict[str, list[bytes]]:
+    """What a round changes anywhere but at one client, by name."""
+    sent = by_client(process.client_update(process.download(state), clients))
+    output = process.next(state, clients)
+    kept, metrics = by_client(output.client_states), dict(output.metrics)
+    own, train = sent.pop(CHANGED), metrics.pop("train")
+    del kept[CHANGED]
+    values = {
+        "server": (output.state, metrics),
+        "other clients": (sent, kept),
+        "update": own["update"],
+        "weight": own["weight"],
+    } | {name: (own["metrics"][name], train[name]) for name in train}
+    return {
+        name: [np.asarray(v).tobytes() for v in tf.nest.flatten(value)]
+        for name, value in values.items()
+    }
 
 
 def check(case: Case) -> None:
-    """Raises AssertionError if anything changes that should not."""
-    # Clients that acquire examples tell by their weight how many they trained on.
-    chosen = set() if case.acquisition is None else {"num_examples"}
+    """Raises AssertionError, with names, if anything changes that should not."""
+    process = build(case, SEED, RATE)
+    state = process.initialize()
+    clients = make_clients(process, state)
+    # After a round clients have acquired examples, and have the variables that they keep.
+    state, _, results = process.next(state, clients)
+    states = {index: result["state"] for index, result in by_client(results).items()}
 
-    def others(metrics) -> dict:
-        return {n: v for n, v in metrics.items() if n not in TRAINING_METRICS | chosen}
+    def see(states):
+        given = [
+            collections.OrderedDict(client, state=states[int(client["client"])])
+            for client in clients
+        ]
+        return seen(process, state, given)
 
-    (sent, output), (sent_again, output_again) = rounds(case)
-    again = by_client(sent_again)
-    for client, result in by_client(sent).items():
-        if client != CHANGED:
-            assert_same_bits(again[client], result)
-            continue
-        assert_same_bits(again[client]["update"], result["update"])
-        if not chosen:
-            assert_same_bits(again[client]["weight"], result["weight"])
-        assert_same_bits(others(again[client]["metrics"]), others(result["metrics"]))
-    assert_same_bits(output_again.state, output.state)
-    again = by_client(output_again.client_states)
-    for client, result in by_client(output.client_states).items():
-        if client != CHANGED:
-            assert_same_bits(again[client], result)
-    assert_same_bits(others(output_again.metrics["train"]), others(output.metrics["train"]))
+    before, after = see(states), see(states | {CHANGED: changed(states[CHANGED])})
+    found = {name for name in before if before[name] != after[name]}
+    leaked = found - training_metrics(case)
+    assert not leaked, leaked
+    assert "loss" in found  # What was changed is used.
 
 
+@pytest.mark.parametrize("case", KEEPING, ids=str)
 def test_local_values_change_nothing_elsewhere(case):
     check(case)
 
 
+@pytest.mark.parametrize("case", OTHERS, ids=str)
+def test_other_methods_keep_nothing(case):
+    """But the number of rounds that a client took part in: there is nothing to check."""
+    process = build(case, SEED, RATE)
+    state = process.init_state(0, SEED, process.initialize())
+    assert tf.nest.flatten((state.model, state.work)) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_next_moves_to_the_server_what_is_declared(case):
-    """Sums of the update, and its weight and metrics, as types; the compiled computation."""
-    process = build(case, SEED)
-    moved = [t.value_type for t in communication.transfers(process.next) if t.to_server]
-    found = collections.Counter(shape for one in moved for shape in shapes(one))
-    sent = process.client_update.type_signature.result.member
+    """Compiled, it moves each tensor of update, weight and metrics, and no other one."""
+    process = build(case, SEED, RATE)
+    number, count = tff.TensorType(np.float32), tff.TensorType(np.int32)
     declared = collections.Counter(
-        shape for name in ("update", "weight", "metrics") for shape in shapes(sent[name])
+        tff.TensorType(spec.dtype.as_numpy_dtype, spec.shape) for spec in process.model.specs
     )
-    assert found <= declared, found - declared
+    declared.subtract(tff.TensorType(np.float32, shape) for shape in case.local)
+    declared[number] += declared.total() > 0  # The update's weight, if there is an update.
+    declared[number] += 2 * len(training_metrics(case))  # Each a sum and a count.
+    declared[count] += 1 + case.signed  # How many examples, and whose update it is.
+    types = [t.value_type for t in communication.transfers(process.next) if t.to_server]
+    moved = collections.Counter(tff.structure.flatten(tff.to_type(types)))
+    assert moved == declared, (moved - declared, declared - moved)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("leak", LEAKS)
-def test_a_planted_leak_is_found(case, leak, monkeypatch):
-    if leak == "update" and not build(case, SEED).model.num_global_parameters:
-        return  # It sends none.
-    original = composer._client_computation
+@pytest.mark.parametrize("case", KEEPING, ids=str)
+def test_planted_leaks_are_found(case, monkeypatch):
+    """Something of a client's state in its update, in its weight and in a metric, each by name."""
 
-    def leaking(model, client_work, *types):
+    def leaking(model, client_work, **parts):
         def train(download, examples, client, seed, state):
             result = client_work.train(download, examples, client, seed, state)
-            values = [
-                tf.reduce_sum(tf.cast(value, tf.float32))
-                for value in tf.nest.flatten((state.model, state.work))
-            ]
-            secret = 1e-3 * tf.add_n(values)
-            changes = {
-                "update": lambda: tf.nest.map_structure(
-                    lambda value: value + tf.cast(secret, value.dtype), result.update
-                ),
-                "weight": lambda: result.weight + secret,
-                "metrics": lambda: collections.OrderedDict(result.metrics, leaked=secret),
-            }
-            return result._replace(**{leak: changes[leak]()})
+            flat = [tf.reshape(tf.cast(v, tf.float32), [-1]) for v in tf.nest.flatten(state)]
+            # Of a moderate size, and another one for the same values in another order.
+            secret = tf.reduce_mean(tf.cumsum(tf.cos(tf.concat(flat, axis=0))))
+            return result._replace(
+                update=tf.nest.map_structure(lambda value: value + secret, result.update),
+                weight=result.weight + secret,
+                metrics=collections.OrderedDict(result.metrics, leaked=secret),
+            )
 
-        return original(model, client_work._replace(train=train), *types)
+        return composer.compose(model, client_work._replace(train=train), **parts)
 
-    monkeypatch.setattr(composer, "_client_computation", leaking)
-    kept.forget()
-    try:
-        with pytest.raises(AssertionError):
-            check(case)
-    finally:
-        kept.forget()
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if keeps_nothing(c)], ids=str)
-def test_other_methods_keep_nothing(case):
-    """But the number of rounds that a client took part in."""
-    process = build(case, SEED)
-    state = process.init_state(0, SEED, process.initialize())
-    assert tf.nest.flatten((state.model, state.work)) == []
+    monkeypatch.setattr(f"tff_het.methods.{case.method}.compose", leaking)
+    with pytest.raises(AssertionError) as caught:
+        check(case)
+    leaked = str(caught.value)
+    assert all(f"'{name}'" in leaked for name in ("weight", "leaked"))
+    assert case.method == "local_only" or "'update'" in leaked  # That one sends none.
