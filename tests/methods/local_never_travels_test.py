@@ -2,7 +2,7 @@
 
 At learning rate 0 nothing is learned from local values, so that changing all of a client's may
 change nothing elsewhere but how well its model is said to do. Leaks planted in each method are
-found.
+found. (Where norms of updates are weights, these are then 0: what else is in them is not seen.)
 """
 
 import collections

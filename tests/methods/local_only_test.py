@@ -91,16 +91,3 @@ def test_equals_keras():
         ):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
             assert not np.allclose(found, old, atol=1e-3)
-
-
-def test_nothing_travels():
-    element = {"x": (np.dtype(np.uint8), (4, 4, 1)), "y": (np.dtype(np.int32), ())}
-    process = methods.build(
-        "local_only",
-        architectures.make("mlp", element, 3),
-        LocalTraining(tff.learning.optimizers.build_sgdm(RATE), batch_size=BATCH, epochs=1),
-        seed=0,
-    )
-    assert process.model.num_global_parameters == 0
-    sent = process.client_update.type_signature.result.member
-    assert sent["update"].compact_representation() == "<trainable=<>,non_trainable=<>>"
