@@ -87,7 +87,10 @@ def test_judged_by_the_test_set_where_that_is_asked_for(method):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "mix_fl", "selection_examples": "0"}, "mix_fl judges .* has none: give --sel"),
+        (
+            {"method": "mix_fl", "selection_examples": "0"},
+            "mix_fl evaluates .* has none: give --sel",
+        ),
         ({"method": "opt_fl", "ensemble_selection": "test"}, "leave --selection_examples out"),
         (
             {

@@ -50,9 +50,9 @@ def test_closing_leaves_nothing(contexts):
         with in_process(clients_in_parallel=3) as context:
             assert add([1.0, 2.0, 3.0, 4.0]) == [4, 5, 6, 7]
             assert client_threads() > threads
-            assert functions() > before
+            assert functions() - before
         assert client_threads() == threads
-        assert functions() == before
+        assert functions() <= before  # Others' may be collected meanwhile.
     context.close()
     with (
         tff.framework.get_context_stack().install(context),
