@@ -329,6 +329,17 @@ def test_interrupted_save_is_ignored_and_reported(path, caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize("becomes", ["removed", "replaced"])
+def test_a_file_that_is_taken_away_meanwhile_is_an_error(path, becomes):
+    with opened(path) as saved:
+        saved.save(1, state_of(1))
+        path.rename(path.with_name("elsewhere"))
+        if becomes == "replaced":
+            path.write_bytes(b"")
+        with pytest.raises(CheckpointError, match="was removed or replaced while the run goes on"):
+            saved.save(2, state_of(2))
+
+
 def test_kill_between_saves_is_no_interrupted_save(path, caplog):
     with another_process(path, "be killed") as other:
         other.wait()
