@@ -11,9 +11,17 @@ another place, and all that stands behind -- goes to Beam unread. The same comma
 when its result is there; a job that was stopped leaves nothing at the output's place.
 """
 
+import contextlib
+import io
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
+
+from embeddings import stopping
+
+if __name__ == "__main__":  # Before the imports that take seconds.
+    stopping.end_program_on_signals()
 
 import tensorflow as tf
 from absl import flags
@@ -22,7 +30,7 @@ from tff_het import datasets
 from tff_het.numbers import INT32, Number
 
 try:
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
     from embeddings import audio, images, job, sources
 except ModuleNotFoundError as error:
@@ -101,7 +109,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if {"--help", "-h", "--helpshort"} & set(argv[1:]):
         print(f"{__doc__}\n{values.get_help()}")
         return 0
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         options = parse(values, argv)
         wanted = make_job(values)
@@ -110,10 +117,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(error, 1)
     except (flags.Error, ValueError, OSError, MemoryError, tf.errors.OpError) as error:
         return _refuse(error, 2)
-    except KeyboardInterrupt:
-        return _refuse("stopped; nothing was written.", 128 + signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGTERM, before)
     print(_report(wanted.output, result))
     return 0
 
@@ -124,10 +127,17 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
     Raises:
       flags.Error: A flag has a value that it does not take, or is neither ours nor Beam's.
     """
+    for argument in argv:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:  # Python's mark of bytes that are no letters.
+            raise flags.Error(
+                f"{argument!r} has letters that the locale does not have: set PYTHONUTF8=1."
+            ) from error
     end = list(argv).index("--") if "--" in argv else len(argv)
     _, *others = values(list(argv[:end]), known_only=True)
-    known = PipelineOptions(others).get_all_options()
-    unknown = PipelineOptions(others).get_all_options(retain_unknown_options=True).keys() - known
+    known = _of_beam(others)
+    unknown = _of_beam(others, retain_unknown_options=True).keys() - known
     before = ["", *others]  # A text may be the value of the flag in front of it.
     unknown |= {
         text
@@ -139,7 +149,20 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
             f"Not a flag of this program or of Beam: {', '.join(sorted(unknown))} (--help lists"
             " ours; give those of a runner behind --)"
         )
-    return PipelineOptions([*others, *argv[end + 1 :]])
+    options = PipelineOptions([*others, *argv[end + 1 :]])
+    workers = options.view_as(DirectOptions).direct_num_workers
+    Number(0, 1024, is_whole=True).check("--direct_num_workers", workers)
+    return options
+
+
+def _of_beam(argv: Sequence[str], **how: Any) -> dict[str, Any]:
+    """Beam's options; raises flags.Error instead of its way, to print all that there are."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            return PipelineOptions(argv).get_all_options(**how)
+    except SystemExit as error:
+        raise flags.Error(printed.getvalue().splitlines()[-1]) from error
 
 
 def make_job(values: flags.FlagValues) -> job.Job:
@@ -148,6 +171,8 @@ def make_job(values: flags.FlagValues) -> job.Job:
     Raises:
       ValueError: Flags are missing, or do not fit each other.
     """
+    if empty := [name for name in values if values[name].present and values[name].value == ""]:
+        raise ValueError(f"--{empty[0]} is empty: give it a value, or leave it out.")
     for name, number in _NUMBERS.items():
         if values[name].value is not None:
             number.check(f"--{name}", values[name].value)
@@ -216,4 +241,7 @@ def _refuse(error: object, code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    # All is done; the interpreter's own end would be broken off without a line.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(exit_code)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from embeddings import modules
 from embeddings.examples import UnusableError
+from tff_het.datasets import embedding_files
 
 INCEPTION_SIZE = 299
 
@@ -90,11 +91,16 @@ class ImageNetwork:
         """Embeds images, uint8 [height, width, 3] each: float32 [n, dimension]."""
         embedded = modules.feature_vector(self.handle)(prepare(images, self.image_size))
         shape = getattr(embedded, "shape", None)
-        if shape is None or len(shape) != 2 or shape[0] != len(images):
+        wanted = f"[{len(images)}, 1 to {embedding_files.MAX_DIMENSION}]"
+        if (
+            shape is None
+            or (len(shape) != 2 or shape[0] != len(images))
+            or not 1 <= shape[1] <= embedding_files.MAX_DIMENSION
+        ):
             raise ValueError(
                 f"The module {self.handle!r} does not give feature vectors: expected a tensor"
-                f" [{len(images)}, dimension]; found {shape or type(embedded).__name__}. Pass the"
-                " handle of an image feature vector module."
+                f" {wanted}; found {shape or type(embedded).__name__}. Pass the handle of an image"
+                " feature vector module."
             )
         return embedded.numpy().astype(np.float32, copy=False)
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from embeddings import modules, pipeline, progress
+from embeddings import modules, pipeline, progress, stopping
 from embeddings.examples import Item, UnusableError
 from embeddings.outputs import Output
 from embeddings.records import Summary
@@ -87,6 +87,7 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
       FailedError: Too many examples cannot be used, whose list is left beside the output; or the
         output cannot be written.
     """
+    graph = pipeline.empty(options)
     identity = {
         "format": embedding_files.FORMAT,
         "model": job.model,
@@ -95,6 +96,8 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
         "settings": job.network.settings,
     }
     output = Output(job.output, identity)
+    stopping.clean_ups.append(output.clean)
+    output.clean()
     if output.is_complete(overwrite=job.overwrite):
         return None
     items = job.source.items()
@@ -106,16 +109,19 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
     start = time.monotonic()
     try:
         with progress.shown(len(items), lambda: pipeline.num_finished(parts, output.partial)):
-            summary = pipeline.run(parts, job.source, job.network, output.partial, options)
+            summary = pipeline.run(graph, parts, job.source, job.network, output.partial)
         _check_errors(summary, len(items), job.max_error_fraction, output)
-        metadata = identity | {"module": job.network.handle} | _description(summary)
+        metadata = identity | {"module": job.network.handle} | summary.description()
         output.finish(metadata, summary.skipped)
     except FailedError:
         raise
     # Beam makes a RuntimeError of what is raised in it.
     except (OSError, MemoryError, RuntimeError, ValueError, tf.errors.OpError) as error:
+        found = str(error).strip() or "there is not enough memory"
+        if "Traceback" in found:  # Of a worker process.
+            found = found.splitlines()[-1]
         raise FailedError(
-            f"{output.path} could not be written: {error!s:.500}. The same command begins anew."
+            f"{output.path} could not be written: {found:.500}. The same command begins anew."
         ) from error
     finally:
         output.clean()
@@ -150,18 +156,3 @@ def _check_errors(summary: Summary, total: int, allowed: float, output: Output) 
         f" {first['id']} ({first['detail']}). All are listed in {output.errors}. Mend them, or"
         " allow more with --max_error_fraction."
     )
-
-
-def _description(summary: Summary) -> dict[str, Any]:
-    """What metadata.json says of the records."""
-    return {
-        "dimension": summary.dimension,
-        "num_examples": summary.num_records,
-        "class_names": sorted({label for counts in summary.counts.values() for label in counts}),
-        "sources": summary.sources,
-        "counts": summary.counts,
-        "skipped": summary.skipped_by_reason,
-        "padded": summary.padded,
-        "checksum": embedding_files.checksum_text(summary.checksum),
-        "files": summary.files,
-    }

@@ -1,16 +1,22 @@
 """Where results go: beside the final place while a job runs, there when all is done."""
 
+import glob
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from embeddings import folders, records
 from tff_het.datasets import embedding_files
 
 ERRORS = "errors.jsonl"
+# All files of a result.
+_OURS = re.compile(r"embeddings-\d+-of-\d+\.tfrecord|errors\.jsonl|metadata\.json")
+_REPLACED = ".replaced"
 # The entries of metadata.json by which a job knows its own result.
 IDENTITY = ("format", "model", "module_fingerprint", "input_fingerprint", "settings")
 
@@ -25,7 +31,8 @@ class Output:
           path: The folder.
           identity: What defines the result, by the names in `IDENTITY`.
         """
-        self.path = path.rstrip("/") or "/"
+        # Where a link leads to: what is replaced must not be the link.
+        self.path = path.rstrip("/") if "://" in path else os.path.realpath(path)
         self._identity = {key: identity[key] for key in IDENTITY}
         digest = hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode())
         # Two jobs with different results must not share it.
@@ -44,14 +51,8 @@ class Output:
         if not tf.io.gfile.exists(self.path) or _is_empty_folder(self.path):
             return False
         found = self._found()
-        names = found.get("files", {})
         if overwrite:
-            ours = {embedding_files.METADATA, ERRORS, *names}
-            foreign = [
-                name
-                for name in sorted(tf.io.gfile.listdir(self.path))
-                if name not in ours or tf.io.gfile.isdir(os.path.join(self.path, name))
-            ]
+            foreign = [name for name in folders.names(self.path) if not self._is_ours(name)]
             if foreign or not found.keys() >= {*IDENTITY}:
                 raise ValueError(
                     f"{self.path} is not replaced: expected embeddings and nothing else; found "
@@ -65,18 +66,11 @@ class Output:
                 f"{self.path} holds other embeddings: expected the same {', '.join(IDENTITY)};"
                 f" different: {', '.join(different)}. Give another --output, or --overwrite."
             )
-        missing = [n for n in names if not tf.io.gfile.exists(os.path.join(self.path, n))]
-        if missing:
-            raise ValueError(
-                f"{self.path} is damaged: expected {len(names)} files; missing: {missing[0]} and"
-                f" {len(missing) - 1} more. Give --overwrite."
-            )
+        self._check(found)
         return True
 
     def begin(self) -> None:
-        """Makes an empty folder to work in; what killed jobs have left goes."""
-        for left in tf.io.gfile.glob(f"{self.path}.partial-*"):
-            tf.io.gfile.rmtree(left)
+        """Makes an empty folder to work in, after `clean`."""
         if tf.io.gfile.exists(self.errors):
             tf.io.gfile.remove(self.errors)
         tf.io.gfile.makedirs(self.partial)
@@ -91,7 +85,7 @@ class Output:
         text = json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
         with tf.io.gfile.GFile(os.path.join(self.partial, embedding_files.METADATA), "w") as file:
             file.write(text)
-        replaced = f"{self.partial}.replaced"
+        replaced = self.partial + _REPLACED
         if tf.io.gfile.exists(self.path):
             tf.io.gfile.rename(self.path, replaced)
         tf.io.gfile.rename(self.partial, self.path)
@@ -99,9 +93,18 @@ class Output:
             tf.io.gfile.rmtree(replaced)
 
     def clean(self) -> None:
-        """Removes the folder that was worked in, if it is still there."""
-        if tf.io.gfile.exists(self.partial):
-            tf.io.gfile.rmtree(self.partial)
+        """Removes what this job, and those that were killed, have left beside the folder.
+
+        What one was about to replace is put back.
+        """
+        pattern = f"{glob.escape(self.path)}.partial-{'[0-9a-f]' * 8}"
+        for left in tf.io.gfile.glob(pattern + _REPLACED):
+            if not tf.io.gfile.exists(self.path):
+                tf.io.gfile.rename(left, self.path)
+            else:
+                tf.io.gfile.rmtree(left)
+        for left in tf.io.gfile.glob(pattern):
+            tf.io.gfile.rmtree(left)
 
     def _found(self) -> dict[str, Any]:
         """The metadata of what is there."""
@@ -117,9 +120,42 @@ class Output:
             ) from error
         return found if isinstance(found, dict) else {}
 
+    def _is_ours(self, name: str) -> bool:
+        path = os.path.join(self.path, name)
+        is_file = not (tf.io.gfile.isdir(path) or os.path.islink(path))
+        return bool(_OURS.fullmatch(name)) and is_file
+
+    def _check(self, metadata: Mapping[str, Any]) -> None:
+        """Raises ValueError where the files are not what metadata.json says."""
+        try:
+            total = records.merge(
+                records.summarize(name, list(_records(os.path.join(self.path, name))))
+                for name in folders.names(self.path)
+                if name.endswith(".tfrecord")
+            )
+            total.padded = metadata["padded"]
+            with tf.io.gfile.GFile(os.path.join(self.path, ERRORS)) as file:
+                total.skipped = [json.loads(line) for line in file]
+            expected = total.description()
+            wrong = [key for key in expected if expected[key] != metadata.get(key)]
+        except Exception as error:  # Of any library: files may hold, or lack, anything.
+            raise self._damaged(f"{error!s:.200}") from error
+        if wrong:
+            raise self._damaged(f"other {', '.join(wrong)}")
+
+    def _damaged(self, found: str) -> ValueError:
+        return ValueError(
+            f"{self.path} is damaged: expected files as {embedding_files.METADATA} describes them;"
+            f" found {found}. Give --overwrite."
+        )
+
 
 def _is_empty_folder(path: str) -> bool:
-    return tf.io.gfile.isdir(path) and not tf.io.gfile.listdir(path)
+    return tf.io.gfile.isdir(path) and not folders.names(path)
+
+
+def _records(path: str) -> Iterable[bytes]:
+    return tf.data.TFRecordDataset(path).as_numpy_iterator()
 
 
 def _write_lines(path: str, entries: Iterable[Mapping[str, str]]) -> None:

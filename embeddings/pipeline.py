@@ -9,7 +9,10 @@ import collections
 import concurrent.futures
 import dataclasses
 import json
+import logging
 import os
+import shlex
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -17,14 +20,19 @@ from typing import Any, Protocol
 import apache_beam as beam
 import numpy as np
 import tensorflow as tf
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    PipelineOptions,
+    StandardOptions,
+)
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from embeddings import progress, records
+from embeddings import progress, records, worker
 from embeddings.examples import Item, UnusableError
 from embeddings.records import Summary
 from embeddings.sources import Source
-from tff_het.datasets import embedding_files
+from tff_het.simulation import dying_with_parent
 
 _SUMMARY = "summary.json"
 _READERS = 2  # Threads that read and decode while the network computes.
@@ -87,26 +95,55 @@ def num_finished(parts: Sequence[Shard], folder: str) -> int:
     return sum(len(part.items) for part in parts if part.name in names)
 
 
+def empty(options: PipelineOptions) -> beam.Pipeline:
+    """Makes a pipeline that does nothing yet.
+
+    Args:
+      options: Beam's. Without a runner, or with DirectRunner, workers are threads of this process
+        (or child processes, as `direct_running_mode` says).
+
+    Raises:
+      ValueError: There is no such runner, or it asks for other options.
+    """
+    name = options.view_as(StandardOptions).runner or ""
+    # DirectRunner itself would first look for a server to download, and use it as another process.
+    runner = _local_runner(options) if name.lower() in _DIRECT else name
+    return beam.Pipeline(runner=runner, options=options)
+
+
+def _local_runner(options: PipelineOptions) -> FnApiRunner:
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode != "multi_processing":
+        return FnApiRunner()
+    # Beam's own worker processes would outlive this one if it is killed.
+    direct.direct_running_mode = None
+    script, parent = dying_with_parent.__file__, str(os.getpid())
+    command = shlex.join([sys.executable, script, parent, sys.executable, "-m", worker.__name__])
+    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(f"exec {command}"))
+
+
 def run(
-    parts: Sequence[Shard], source: Source, network: Network, folder: str, options: PipelineOptions
+    pipeline: beam.Pipeline,
+    parts: Sequence[Shard],
+    source: Source,
+    network: Network,
+    folder: str,
 ) -> Summary:
     """Embeds all shards, and writes a file for each.
 
     Args:
+      pipeline: An empty one.
       parts: The shards.
       source: Reads their examples.
       network: Embeds them.
       folder: Where the files go; it exists, and all workers can write there.
-      options: Beam's. Without a runner, or with DirectRunner, workers are threads of this process
-        (or child processes, as `direct_running_mode` says).
 
     Returns:
       The summary of all shards.
     """
-    name = options.view_as(StandardOptions).runner or ""
-    # DirectRunner itself would first look for a server to download, and use it as another process.
-    runner = FnApiRunner() if name.lower() in _DIRECT else name
-    pipeline = beam.Pipeline(runner=runner, options=options)
+    # They print, with a traceback, what is raised here as well.
+    for name in ("common", "portability.local_job_service"):
+        logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
     _ = (
         pipeline
         | "Shards" >> beam.Create(parts)
@@ -134,15 +171,19 @@ class EmbedShard(beam.DoFn):
 
     def process(self, element: Shard, *args: Any, **kwargs: Any) -> Iterator[Written]:
         """Yields the shard's records."""
-        written = Written(element.name, [], Summary())
-        for batch in self._batches(element, written.summary):
+        serialized: list[bytes] = []
+        left_out = Summary()
+        for batch in self._batches(element, left_out):
             embedded = self._network.embed([example for _, example in batch])
             for (item, _), embedding in zip(batch, embedded, strict=True):
-                self._put(written, item, embedding)
+                if np.isfinite(embedding).all():
+                    serialized.append(records.serialize(item, embedding))
+                else:
+                    detail = "the network's output has NaN or infinite values"
+                    _skip(left_out, item, "not_finite", detail)
             self._count(len(batch))
-        written.summary.checksum = embedding_files.checksum(written.serialized)
-        written.summary.files[element.name] = len(written.serialized)
-        yield written
+        summary = records.merge([left_out, records.summarize(element.name, serialized)])
+        yield Written(element.name, serialized, summary)
 
     def _batches(self, shard: Shard, summary: Summary) -> Iterator[list[tuple[Item, np.ndarray]]]:
         """Decoded examples, as many as the network takes at once."""
@@ -168,18 +209,6 @@ class EmbedShard(beam.DoFn):
             return self._network.decode(self._source.read(item))
         except UnusableError as error:
             return error
-
-    def _put(self, written: Written, item: Item, embedding: np.ndarray) -> None:
-        summary = written.summary
-        if not np.isfinite(embedding).all():
-            _skip(summary, item, "not_finite", "the network's output has NaN or infinite values")
-            return
-        written.serialized.append(records.serialize(item, embedding))
-        summary.dimension = len(embedding)
-        counts = summary.counts.setdefault(item.split, {})
-        counts[item.label] = counts.get(item.label, 0) + 1
-        if item.source not in summary.sources:
-            summary.sources.append(item.source)
 
     def _count(self, examples: int) -> None:
         self._done.inc(examples)

@@ -2,7 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -61,6 +62,37 @@ class Summary:
     def skipped_by_reason(self) -> dict[str, int]:
         """How many examples have no record, by reason, sorted."""
         return dict(sorted(collections.Counter(s["reason"] for s in self.skipped).items()))
+
+    def description(self) -> dict[str, Any]:
+        """What metadata.json says of the records."""
+        return {
+            "dimension": self.dimension,
+            "num_examples": self.num_records,
+            "class_names": sorted({label for counts in self.counts.values() for label in counts}),
+            "sources": self.sources,
+            "counts": self.counts,
+            "skipped": self.skipped_by_reason,
+            "padded": self.padded,
+            "checksum": embedding_files.checksum_text(self.checksum),
+            "files": self.files,
+        }
+
+
+def summarize(name: str, serialized: Sequence[bytes]) -> Summary:
+    """The summary of the records of one file."""
+    summary = Summary(checksum=embedding_files.checksum(serialized), files={name: len(serialized)})
+    sources = set()
+    for record in serialized:
+        feature = tf.train.Example.FromString(record).features.feature
+        label, split, source = (
+            feature[key].bytes_list.value[0].decode() for key in ("label", "split", "source")
+        )
+        counts = summary.counts.setdefault(split, {})
+        counts[label] = counts.get(label, 0) + 1
+        sources.add(source)
+        summary.dimension = len(feature["embedding"].float_list.value)
+    summary.sources = sorted(sources)
+    return summary
 
 
 def merge(summaries: Iterable[Summary]) -> Summary:

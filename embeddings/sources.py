@@ -9,12 +9,12 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
+from embeddings import folders
 from embeddings.examples import Item, UnusableError
 from tff_het import datasets
 from tff_het.datasets.embedding_files import SPLITS
@@ -146,7 +146,7 @@ class ImageFolders(_Files):
             for split in splits
             for label in _folders(os.path.join(self.folder, split))
             for folder in (os.path.join(self.folder, split, label),)
-            for name in tf.io.gfile.listdir(folder)
+            for name in folders.names(folder)
             if not name.startswith(".") and not tf.io.gfile.isdir(os.path.join(folder, name))
         ]
         return sorted(found, key=lambda item: item.id)
@@ -188,21 +188,28 @@ def _load(name: str, data_dir: str | None) -> datasets.Dataset:
 def _listed(path: str, split: str, folder: str) -> list[Item]:
     """The rows of one list."""
     with tf.io.gfile.GFile(path, "rb") as file:
-        text = file.read().decode("utf-8-sig", errors="replace")
-    reader = csv.DictReader(io.StringIO(text))
-    columns = reader.fieldnames or ()
+        content = file.read()
+    try:
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
+        columns, rows = reader.fieldnames or (), [(reader.line_num, row) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"Cannot use {path}: expected CSV in UTF-8; found: {error}. Save it as such."
+        ) from error
     if not {"fname", "label"} <= set(columns):
         raise ValueError(
             f"Cannot use {path}: expected columns fname and label; found {list(columns)!r:.200}."
             " Write a header line fname,label."
         )
     found: dict[str, Item] = {}
-    for row in reader:
+    for line, row in rows:
         name, label = row["fname"], row["label"]
-        if not name or not label or name in found:
+        # DictReader has None where a row is longer or shorter than the header.
+        if not name or not label or name in found or None in [*row, *row.values()]:
             raise ValueError(
-                f"Cannot use {path}: expected a file name of its own and a label in line"
-                f" {reader.line_num}; found {name!r} and {label!r}. Remove or complete the line."
+                f"Cannot use {path}: expected a file name of its own, a label and"
+                f" {len(columns)} columns in line {line}; found {name!r} and {label!r}. Remove or"
+                " complete the line."
             )
         source = row.get("source") or ""
         found[name] = Item(f"{split}/{name}", label, split, source, os.path.join(folder, name))
@@ -211,19 +218,16 @@ def _listed(path: str, split: str, folder: str) -> list[Item]:
 
 def _folders(folder: str) -> list[str]:
     """Names of the folders in a folder that are not hidden, sorted."""
-    if not tf.io.gfile.isdir(folder):
-        return []
-    names = (name.rstrip("/") for name in tf.io.gfile.listdir(folder))
-    return sorted(
+    return [
         name
-        for name in names
+        for name in folders.names(folder)
         if not name.startswith(".") and tf.io.gfile.isdir(os.path.join(folder, name))
-    )
+    ]
 
 
 def _held(folder: str) -> str:
     """What a folder holds, for an error message."""
     if not tf.io.gfile.isdir(folder):
         return "no such folder"
-    names: Sequence[str] = sorted(tf.io.gfile.listdir(folder))
+    names = folders.names(folder)
     return f"{names[:10]}{' and more' if len(names) > 10 else ''}"

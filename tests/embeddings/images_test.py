@@ -87,13 +87,17 @@ def test_a_module_is_called_or_has_a_signature(image_module, tmp_path):
     np.testing.assert_array_equal(images.ImageNetwork(str(tmp_path), 8).embed(pictures), embedded)
 
 
-def test_a_module_without_vectors_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [(lambda x: x, "1, 8, 8, 3"), (lambda x: tf.zeros([1, 100_001]), "1, 100001")],
+)
+def test_a_module_without_vectors_is_refused(tmp_path, function, found):
     module = tf.Module()
     module.__call__ = tf.function(
-        lambda x: x, input_signature=[tf.TensorSpec([None, 8, 8, 3], tf.float32)]
+        function, input_signature=[tf.TensorSpec([None, 8, 8, 3], tf.float32)]
     )
     tf.saved_model.save(module, str(tmp_path))
-    with pytest.raises(ValueError, match=r"feature vectors.*\[1, dimension\].*\(1, 8, 8, 3\)"):
+    with pytest.raises(ValueError, match=rf"feature vectors.*\[1, 1 to .*\({found}\)"):
         images.ImageNetwork(str(tmp_path), 8).embed([picture()])
 
 

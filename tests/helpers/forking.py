@@ -23,8 +23,8 @@ import signal
 import sys
 import traceback
 
+# Nothing that defines flags: a program may register methods and networks before it does.
 import experiments  # noqa: F401  Sets TensorFlow's threads before it starts.
-from experiments import registry, train  # noqa: F401
 from tff_het import methods  # noqa: F401
 from tff_het.evaluation import figures  # noqa: F401
 from tff_het.simulation import loop, runtime  # noqa: F401

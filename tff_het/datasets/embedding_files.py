@@ -28,7 +28,7 @@ _KEYS: dict[str, type] = {
     "files": dict,
 }
 _CHUNK = 1024  # Records that are parsed at once.
-_MAX_DIMENSION = 100_000  # TensorFlow makes room for a chunk before it reads a record.
+MAX_DIMENSION = 100_000  # TensorFlow makes room for a chunk before it reads a record.
 _MODULUS = 2**64
 
 
@@ -127,9 +127,9 @@ def _read_metadata(path: pathlib.Path, how: str) -> dict[str, Any]:
             raise files.corrupt(path, f"{key!r} as {kind.__name__}", found, how)
     if metadata["format"] != FORMAT:
         raise files.corrupt(path, f"format {FORMAT}", f"format {metadata['format']}", how)
-    if not metadata["files"] or not 1 <= metadata["dimension"] <= _MAX_DIMENSION:
+    if not metadata["files"] or not 1 <= metadata["dimension"] <= MAX_DIMENSION:
         found = f"{len(metadata['files'])} files, dimension {metadata['dimension']}"
-        raise files.corrupt(path, f"files and a dimension from 1 to {_MAX_DIMENSION}", found, how)
+        raise files.corrupt(path, f"files and a dimension from 1 to {MAX_DIMENSION}", found, how)
     for key in ("class_names", "sources"):
         if metadata[key] != sorted(set(map(str, metadata[key]))):
             raise files.corrupt(path, f"{key!r} sorted texts", f"{metadata[key]!r:.60}", how)

@@ -1,0 +1,20 @@
+"""A worker process of Beam."""
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Works until the program has no more work."""
+    # Ctrl-C is for the program to handle, and errors are for it to print: it is sent them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
+
+    from apache_beam.runners.worker import sdk_worker_main  # Takes seconds.
+
+    sdk_worker_main.main(sys.argv[:1])
+
+
+if __name__ == "__main__":
+    main()
