@@ -108,7 +108,10 @@ def empty(options: PipelineOptions) -> beam.Pipeline:
     name = options.view_as(StandardOptions).runner or ""
     # DirectRunner itself would first look for a server to download, and use it as another process.
     runner = _local_runner(options) if name.lower() in _DIRECT else name
-    return beam.Pipeline(runner=runner, options=options)
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    # For transforms in other languages, of which there are none; it would outlive a killed job.
+    os.rmdir(pipeline.local_tempdir)
+    return pipeline
 
 
 def _local_runner(options: PipelineOptions) -> FnApiRunner:
