@@ -32,7 +32,7 @@ from embeddings import progress, records, worker
 from embeddings.examples import Item, UnusableError
 from embeddings.records import Summary
 from embeddings.sources import Source
-from tff_het.simulation import dying_with_parent
+from tff_het import dying_with_parent
 
 _SUMMARY = "summary.json"
 _READERS = 2  # Threads that read and decode while the network computes.

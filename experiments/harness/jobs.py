@@ -21,7 +21,7 @@ from experiments.harness import runner, store
 from experiments.harness.experiment import Call
 from experiments.harness.runner import Executing, Task
 from experiments.harness.store import Run, Status
-from tff_het.simulation import dying_with_parent
+from tff_het import dying_with_parent
 
 _OPEN_CELLS = 8  # What was built for so many is still kept when their next seeds come.
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from tff_het.simulation import dying_with_parent
+from tff_het import dying_with_parent
 
 HOST = "127.0.0.1"
 _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
