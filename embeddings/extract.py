@@ -156,7 +156,7 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
 
 
 def _of_beam(argv: Sequence[str], **how: Any) -> dict[str, Any]:
-    """Beam's options; raises flags.Error instead of its way, to print all that there are."""
+    """Reads Beam's options; raises flags.Error where Beam would print its usage and exit."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):

@@ -1,4 +1,4 @@
-"""Published networks as TF-Hub modules: loaded once a process, and told from one another."""
+"""TF-Hub modules: loaded once per process, and identified by their content."""
 
 import functools
 import hashlib

@@ -1,4 +1,4 @@
-"""Where results go: beside the final place while a job runs, there when all is done."""
+"""The output folder: written beside its final place, and moved there when complete."""
 
 import glob
 import hashlib
@@ -93,7 +93,7 @@ class Output:
             tf.io.gfile.rmtree(replaced)
 
     def clean(self) -> None:
-        """Removes what this job, and those that were killed, have left beside the folder.
+        """Removes what this job or killed ones have left beside the folder.
 
         What one was about to replace is put back.
         """

@@ -90,7 +90,7 @@ def shards(items: Sequence[Item], examples_per_shard: int) -> list[Shard]:
 
 
 def num_finished(parts: Sequence[Shard], folder: str) -> int:
-    """How many examples belong to shards whose files are in the folder."""
+    """Counts the examples of the shards whose files are complete."""
     names = {os.path.basename(path) for path in tf.io.gfile.glob(f"{folder}/embeddings-*.tfrecord")}
     return sum(len(part.items) for part in parts if part.name in names)
 
@@ -238,7 +238,7 @@ class WriteShard(beam.DoFn):
 
 
 def _ahead(items, decode) -> Iterator[tuple[Item, np.ndarray | UnusableError]]:
-    """Items with what `decode` makes of them, in order; threads work on those that come next."""
+    """Yields items with their decoded examples, in order; threads decode ahead."""
     with concurrent.futures.ThreadPoolExecutor(_READERS) as pool:
         waiting: collections.deque = collections.deque()
         for item in items:

@@ -96,7 +96,7 @@ def summarize(name: str, serialized: Sequence[bytes]) -> Summary:
 
 
 def merge(summaries: Iterable[Summary]) -> Summary:
-    """The summary of all parts together, the same in whatever order they come.
+    """Merges summaries; the result does not depend on their order.
 
     Raises:
       ValueError: Parts have different dimensions: the module was changed meanwhile.

@@ -1,4 +1,4 @@
-"""Becomes a program that is killed when its parent ends, whatever ends that; Linux.
+"""Runs a program that is killed when its parent ends, however that ends; Linux.
 
     python -I -S dying_with_parent.py PARENT_PID PROGRAM ARGUMENT ...
 
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1  # It stays when the process becomes another program.
 
 
 def main(argv: list[str]) -> None:
-    """Becomes the program."""
+    """Replaces this process by the program."""
     ask(int(argv[1]))
     os.execv(argv[2], argv[2:])
 

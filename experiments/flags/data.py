@@ -22,7 +22,7 @@ PARTITION = flags.DEFINE_enum(
     "partition",
     None,
     partitions.names(),
-    "How examples are assigned to clients. Default: what suits the data set.",
+    "How examples are split over clients. Default: what suits the data set.",
 )
 NUM_CLIENTS = numbers.whole(
     "num_clients", None, "Number of clients. Default: what suits the data set."
@@ -115,13 +115,13 @@ ALLOW_EMPTY_TEST = flags.DEFINE_bool(
 LOCAL_TEST_FRACTION = numbers.real(
     "local_test_fraction",
     None,
-    "Deal the training examples alone, and test each client on this share of its own. Default: the "
-    "data set's test examples are assigned as well.",
+    "Test each client on this share of its own training examples; the data set's test examples "
+    "go to no client. Default: they are split over clients as the training examples are.",
     high=0.9,
 )
 VALIDATION_FRACTION = numbers.real(
     "validation_fraction",
     0.0,
-    "Share of each client's training examples that is set apart for validation.",
+    "Share of each client's training examples that is held out for validation.",
     high=0.9,
 )

@@ -30,7 +30,7 @@ ENSEMBLE_SELECTION = flags.DEFINE_enum(
 ENSEMBLE_DROPOUT_SAMPLES = numbers.whole(
     "ensemble_dropout_samples",
     None,
-    "Passes under dropout over which such a judgement is averaged. Default: 20.",
+    "Dropout passes averaged in such an evaluation. Default: 20.",
 )
 MODEL = flags.DEFINE_enum(
     "model",
@@ -50,11 +50,11 @@ LOCAL_LOSS = flags.DEFINE_enum(
     "A loss on the local representation, with a network of its own that stays at the client "
     "(method lg_fedavg). Default: none.",
 )
-LOCAL_LOSS_WEIGHT = numbers.real("local_loss_weight", None, "What --local_loss counts. Default: 1.")
+LOCAL_LOSS_WEIGHT = numbers.real("local_loss_weight", None, "Weight of --local_loss. Default: 1.")
 NORM_WEIGHTS = flags.DEFINE_bool(
     "norm_weights",
     None,
-    "Weigh clients by the norm of their update too (method lg_fedavg). Default: no.",
+    "Also weight clients by the norm of their update (method lg_fedavg). Default: no.",
 )
 PROXIMAL_STRENGTH = numbers.real(
     "proximal_strength",
@@ -64,7 +64,8 @@ PROXIMAL_STRENGTH = numbers.real(
 Q = numbers.real(
     "q",
     None,
-    "How much a client's loss counts; 0 for all clients the same (method q_ffl). Default: 0.001.",
+    "Exponent q: the larger, the more weight clients with a high loss get; 0 weights all equally "
+    "(method q_ffl). Default: 0.001.",
 )
 FACTORS = flags.DEFINE_list(
     "factors",
@@ -79,7 +80,10 @@ ALPHA_OVER_FACTORS = numbers.real(
     above=True,
 )
 TEMPERATURE = numbers.real(
-    "temperature", None, "Of the relaxed Bernoulli (method waffle). Default: 2/3.", above=True
+    "temperature",
+    None,
+    "Temperature of the relaxed Bernoulli (method waffle). Default: 2/3.",
+    above=True,
 )
 POSTERIOR_RATE = numbers.real(
     "posterior_rate",
@@ -115,7 +119,7 @@ LOSS = flags.DEFINE_enum(
     "loss",
     "cross_entropy",
     ["cross_entropy", "cross_entropy_of_softmax"],
-    "What is minimised; of the softmax taken for logits, as in LG-FedAvg's code.",
+    "The loss. cross_entropy_of_softmax takes the softmax for logits, as LG-FedAvg's code does.",
 )
 STANDARDIZE = flags.DEFINE_bool(
     "standardize",
@@ -127,24 +131,24 @@ INITIALIZATION = flags.DEFINE_enum(
     "initialization",
     "glorot",
     list(keras_model.INITIALIZATIONS),
-    "What weights start from: Keras's default, or PyTorch's (fan_in), which is smaller.",
+    "Initial weights: Keras's default (glorot), or PyTorch's (fan_in), which is smaller.",
 )
 CLASS_WEIGHTS = flags.DEFINE_list(
     "class_weights",
     None,
-    "What an example of each class counts in the loss, such as 1,50. Default: all the same.",
+    "Weight of each class in the loss, such as 1,50. Default: equal weights.",
 )
 PROTECTED = flags.DEFINE_list(
     "protected",
     None,
-    "Columns of 0 and 1 (of adult: race,sex) that an adversary, trained beside the network, "
-    "guesses from its representations. Default: there is no adversary.",
+    "Columns of 0 and 1 (of adult: race,sex) that an adversary predicts from the network's "
+    "representations while both are trained. Default: no adversary.",
 )
 ADVERSARY_WEIGHTS = flags.DEFINE_list(
     "adversary_weights",
     None,
     "lambda: how strongly the network is trained against the adversary, one number for each of "
-    "--protected; 0 lets it guess undisturbed. Default: 1 each.",
+    "--protected; 0 leaves the network unaffected. Default: 1 each.",
 )
 ADVERSARY_LAYER = flags.DEFINE_string(
     "adversary_layer", None, "The layer that the adversary sees. Default: the last hidden one."
@@ -158,9 +162,9 @@ ACQUISITION = flags.DEFINE_enum(
     "acquisition",
     None,
     acquisition.NAMES,
-    "Active learning: clients acquire what they train on from a pool of their own, by this "
-    "function, and drop it afterwards; --local_epochs are passes over what was acquired. Default: "
-    "they train on all of their examples.",
+    "Active learning: clients pick training examples from a private pool with this function. "
+    "--local_epochs are then passes over the acquired examples, which are dropped afterwards. "
+    "Default: clients train on all of their examples.",
 )
 ACQUISITION_SIZE = numbers.whole(
     "acquisition_size", None, "Examples in an acquisition. Default: 400."
@@ -247,7 +251,7 @@ DELTA = numbers.real(
 QUANTIZATION_BITS = numbers.whole(
     "quantization_bits",
     None,
-    "Bits of a number that is sent (--aggregator=compressed). Default: 8.",
+    "Bits per number sent (--aggregator=compressed). Default: 8.",
     high=16,
 )
 QUANTIZATION_THRESHOLD = numbers.whole(

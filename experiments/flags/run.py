@@ -13,7 +13,7 @@ SAMPLING = flags.DEFINE_enum(
     "sampling",
     "uniform",
     ["uniform", "in_turn"],
-    "Who trains in a round: clients drawn at random, or one after another, from the first one on "
+    "How a cohort is chosen: clients at random, or one after another, beginning with the first "
     "(with --clients_per_round=1: sequential training).",
 )
 GOAL_ACCURACY = numbers.real(
@@ -42,14 +42,12 @@ NEW_TEST = flags.DEFINE_bool(
     "After the last round, test the ensemble of all clients' models on the whole test set: one "
     "prediction per client and example.",
 )
-SEED = numbers.whole(
-    "seed", 0, "Every random draw of the run follows from it.", low=0, high=2**63 - 1
-)
+SEED = numbers.whole("seed", 0, "Seed of every random draw of the run.", low=0, high=2**63 - 1)
 RUNTIME = flags.DEFINE_enum(
     "runtime",
     "in_process",
     list(runtime.RUNTIMES),
-    "What executes the rounds: this process, or TFF's own worker, the reference.",
+    "What executes the rounds: this process, or TFF's own worker (the reference).",
 )
 CLIENTS_IN_PARALLEL = numbers.whole(
     "clients_in_parallel",
@@ -79,7 +77,7 @@ SHARED_EXAMPLES_DIR = flags.DEFINE_string(
 OUTPUT_DIR = flags.DEFINE_string(
     "output_dir",
     "runs/demo",
-    "Where the results go. A folder with an unfinished run of the same flags is continued.",
+    "Folder of the results. An unfinished run of the same flags in it is continued.",
 )
 CHECKPOINT_EVERY = numbers.whole("checkpoint_every", 1, "Rounds between two checkpoints.")
 KEEP_CHECKPOINTS = numbers.whole("keep_checkpoints", 2, "How many checkpoints to keep.")
@@ -93,6 +91,6 @@ CLIENT_STORE = flags.DEFINE_enum(
 TRACKING = flags.DEFINE_list(
     "tracking",
     ["tensorboard"],
-    f"What is told each round's numbers, of: {', '.join(tracking.TRACKERS)} (in OUTPUT_DIR/mlruns; "
-    "needs the extra tracking). Empty: nothing but the tables.",
+    f"Where each round's metrics are logged, of: {', '.join(tracking.TRACKERS)} (in "
+    "OUTPUT_DIR/mlruns; needs the extra tracking). Empty: the tables only.",
 )

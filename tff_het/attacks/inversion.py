@@ -33,7 +33,7 @@ _LARGEST_FILTER = 11  # Of SSIM, as Wang et al. (2004) have it.
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How an input is looked for.
+    """Settings of the search for an input.
 
     Attributes:
       steps: How many.

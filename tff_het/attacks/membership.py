@@ -1,4 +1,4 @@
-"""Membership inference with shadow models: was an example among those that a client trained on?
+"""Membership inference with shadow models: did a client train on an example?
 
 R. Shokri, M. Stronati, C. Song, V. Shmatikov: Membership Inference Attacks Against Machine Learning
 Models (2017), as WAFFLe (2020, §4.4) turns it on a client of federated learning.

@@ -56,5 +56,5 @@ def on_losses(outputs: Outputs) -> Threshold:
 
 
 def _log_probability(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of the right class, [n]."""
+    """The probability of the true class, [n]."""
     return scipy.special.log_softmax(checked(logits), axis=-1)[np.arange(len(labels)), labels]

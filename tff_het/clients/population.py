@@ -117,7 +117,7 @@ class Population(Sequence[Client]):
         seed: int = 0,
         columns: Sequence[str] = ("x", "y"),
     ) -> "Population":
-        """Gives each client the examples that are its own.
+        """Builds the population of a partition: each client with its examples.
 
         Validation examples are cut from the client's own training examples, never from its test
         examples: the nearest whole number to `validation_fraction` of them, drawn at random, but

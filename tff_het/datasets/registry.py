@@ -1,4 +1,4 @@
-"""Which data sets there are, by name."""
+"""All data sets by name."""
 
 import functools
 import os

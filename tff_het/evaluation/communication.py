@@ -135,7 +135,7 @@ def staying_put(process: FederatedProcess) -> Ledger:
 
 
 def sending_local_models(process: FederatedProcess, num_clients: int) -> LocalModels:
-    """Returns what it takes to send all clients' local variables to one place, once.
+    """Returns the cost of sending all clients' local variables to one place, once.
 
     So the ensemble of Liang et al. (2019, LG-FedAvg), footnote 1, gets there after training; the
     global variables are at the server already. See `ensemble.new_test`.
@@ -157,7 +157,7 @@ def sending_local_models(process: FederatedProcess, num_clients: int) -> LocalMo
 
 
 def compressed_bytes(population: Population) -> int:
-    """Returns what it takes to send all training examples to one place.
+    """Returns the cost of sending all training examples to one place.
 
     Every client sends one file with all its columns (x and y, unless the population was made with
     others) in their stored dtypes, written by `np.savez_compressed`: a zip archive with zlib's

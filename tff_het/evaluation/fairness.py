@@ -1,4 +1,4 @@
-"""How much representations tell of protected attributes, and what the predictions are worth.
+"""Fairness: how well representations reveal protected attributes, and how good predictions are.
 
 Areas under the ROC curve (AUC) of the predictions, of the adversaries that were trained with the
 network, and of *post-fit* classifiers that are fitted afterwards on the representations, so that a
@@ -160,7 +160,7 @@ def _has_both(truth: np.ndarray) -> bool:
 
 
 class PostFit(NamedTuple):
-    """How well a classifier fitted afterwards tells an attribute.
+    """How well a classifier, fitted after training, recovers a protected attribute.
 
     Attributes:
       mean: Mean AUC over clients; None where no client has one.

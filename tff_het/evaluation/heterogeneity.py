@@ -176,7 +176,7 @@ def earth_movers_distance(counts: npt.ArrayLike) -> Distances:
 
 
 def _distance(difference: np.ndarray, traces: float, overlap: float) -> float:
-    """Eq. (2); rounding may take that of equal distributions below 0."""
+    """Eq. (2); for equal distributions, rounding may give a value just below 0."""
     return max(0.0, float(difference @ difference + traces - 2 * overlap))
 
 
@@ -201,7 +201,7 @@ def _root_of_covariance(name: str, covariance: np.ndarray) -> np.ndarray:
 
 
 def _root_of_sample(centred: np.ndarray) -> np.ndarray:
-    """A root of the covariance of [n, d], of no more rows than there are dimensions."""
+    """A square root of the covariance of [n, d], with at most d rows."""
     size, dimensions = centred.shape
     root = centred / np.sqrt(size - 1)
     if size > dimensions:

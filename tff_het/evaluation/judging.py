@@ -1,4 +1,4 @@
-"""What all tests of models share: a client's logits, what they are worth, a thread a core."""
+"""Logits, accuracy and loss of each client's model, one thread per core; all tests share it."""
 
 import collections
 import concurrent.futures

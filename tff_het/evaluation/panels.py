@@ -37,7 +37,7 @@ def bars(
     columns: int = 3,
     share_y: bool = True,
 ) -> Figure:
-    """Draws bars in groups, those of one name in one colour.
+    """Draws grouped bars, one colour per name.
 
     Args:
       panels: By the panel's title, bars by name.

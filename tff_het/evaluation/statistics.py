@@ -9,7 +9,7 @@ import numpy.typing as npt
 def distribution(
     values: npt.ArrayLike, num_examples: npt.ArrayLike, *, higher_is_better: bool = True
 ) -> dict[str, float]:
-    """Summarises one number for each client, such as those of a `LocalTest`.
+    """Summarises one number per client, such as an accuracy of a `LocalTest`.
 
     Clients without examples are left out. A nan of a client with examples (the
     loss of a model that has diverged) is not: it makes the results nan.

@@ -70,7 +70,7 @@ NAMES = (RANDOM, *FUNCTIONS)
 
 @dataclasses.dataclass(frozen=True)
 class Acquisition:
-    """How a client acquires what it trains on.
+    """Settings of a client's active learning.
 
     Attributes:
       function: One of `NAMES`. With `RANDOM` the pool is not looked at.
@@ -265,7 +265,7 @@ def _scores(
     seed: tf.Tensor,
     rows: tf.Tensor,
 ) -> tf.Tensor:
-    """How much each of these examples is wanted, float32 [n]; `rows` are their places, int32 [n].
+    """Scores examples, float32 [n]: the highest are acquired; `rows` are indices, int32 [n].
 
     What fills up the last batch are the pool's first examples once more; with batch normalisation
     these are part of the batch.

@@ -21,7 +21,7 @@ NO_CLIENT = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
-    """What the server evaluates on: accuracy on examples of its own, averaged over dropout.
+    """The server's evaluation: accuracy on its own examples, with dropout averaged out.
 
     Attributes:
       examples: The columns that clients hold, `y` among them, [n, ...] each with n > 0.
@@ -43,7 +43,7 @@ class _State(NamedTuple):
 
 
 def best(model: Model, selection: Selection) -> ServerStep:
-    """Takes the client model with the highest score; of equals, that of the lowest index.
+    """Takes the client model with the highest score; ties go to the lowest index.
 
     The aggregate has to be that of `stacking.StackFactory`. A round in which no client has sent
     anything changes nothing. The measurements are `client`, whose model was taken, its `accuracy`,

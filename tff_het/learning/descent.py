@@ -24,7 +24,7 @@ class Descent:
         weight_decay: float = 0.0,
         clip_norm: float | None = None,
     ):
-        """Initialises it, with an optimizer's state of its own.
+        """Initialises the descent and its optimizer state.
 
         Args:
           optimizer: Any of `tff.learning.optimizers`.

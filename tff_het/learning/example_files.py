@@ -1,4 +1,4 @@
-"""A client's examples as one file: for runtimes that receive arguments over a network.
+"""A client's examples as one file, for runtimes that receive arguments over a network.
 
 Reading a file costs a computation a fraction of what unpacking the same arrays
 from a message does. The file holds the columns one after another, without a

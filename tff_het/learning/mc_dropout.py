@@ -1,4 +1,4 @@
-"""Predictions under dropout: each pass is a network of its own, drawn at random.
+"""Monte-Carlo dropout: each pass predicts with another randomly drawn sub-network.
 
 Y. Gal, Z. Ghahramani: Dropout as a Bayesian Approximation (2016).
 """

@@ -31,7 +31,7 @@ class Signed(NamedTuple):
 
 
 def signed(work: ClientWork) -> ClientWork:
-    """The same work, whose update says whose it is."""
+    """The same work, with the client's index in its update."""
 
     def train(download: Download, examples: Any, client: ClientContext, *rest: Any) -> ClientResult:
         result = work.train(download, examples, client, *rest)
@@ -41,7 +41,7 @@ def signed(work: ClientWork) -> ClientWork:
 
 
 def signed_type(change_type: tff.Type) -> tff.Type:
-    """Returns the type of one client's `Signed` update, of that of its change."""
+    """Returns the type of a `Signed` update, given the type of the change in it."""
     return tff.to_type(Signed(np.int32, change_type))
 
 

@@ -1,4 +1,4 @@
-"""Client works made of another one: with other weights, or with more to keep."""
+"""Variants of a client work: with other weights, or with more client state."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ def weighted_by_norm(work: ClientWork) -> ClientWork:
 
 
 def equally_weighted(work: ClientWork) -> ClientWork:
-    """The same work, whose weight is 1 whatever the number of examples, and 0 without any."""
+    """The same work with weight 1 for every client that has examples, and 0 for the others."""
 
     def train(*args: Any) -> ClientResult:
         result = work.train(*args)

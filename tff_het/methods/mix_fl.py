@@ -33,7 +33,7 @@ def build_mix_fl(
     selection: Mapping[str, np.ndarray],
     dropout_samples: int = 20,
 ) -> FederatedProcess:
-    """Builds MixFL; arguments and errors are those of `build_opt_fl`."""
+    """Builds MixFL; arguments and errors as `build_opt_fl`."""
     model = architecture.model(local=())
     judging = Selection(selection, dropout_samples, seeding.stateless_seed(seed, seeding.SERVER))
     return compose(

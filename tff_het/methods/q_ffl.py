@@ -87,7 +87,7 @@ def build_q_ffl(
 
 
 def _fair(model: Model, training: LocalTraining, q: float) -> ClientWork:
-    """Local SGD whose update and weight are those of q-FedAvg."""
+    """Local SGD with the update and weight of q-FedAvg."""
     work = local_sgd(model, training)
 
     def train(

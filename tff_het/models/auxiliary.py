@@ -98,7 +98,7 @@ def _label_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
 
 
 def _input(architecture: Architecture, keras: tf.keras.Model, layer: str):
-    """The input is guessed, as the first layer gets it: a decoder."""
+    """Decodes the input, as the first layer receives it, from the representation."""
     x = tf.keras.layers.Flatten()(architecture.scaled(_image(keras)))
     return {_GUESS: _guess(keras.get_layer(layer).output, x.shape[-1]), _TARGET: x}
 

@@ -17,7 +17,7 @@ _thread = threading.local()
 
 
 class Call(NamedTuple):
-    """One call of a model: the `ClientContext`, and an int32 [2] seed of its own."""
+    """One call of a model: the `ClientContext` and the call's seed, int32 [2]."""
 
     client: ClientContext
     seed: tf.Tensor

@@ -220,7 +220,7 @@ class FactorizedConv(_Factorized):
 
 @dataclasses.dataclass(frozen=True)
 class FactorizedLayers(Layers):
-    """Factorised layers in the place of those that `factors` names.
+    """Replaces the layers that `factors` names by factorised ones.
 
     Attributes:
       factors: F of the layers that are factorised, by name; None: of all, as many as outputs.

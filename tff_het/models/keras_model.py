@@ -118,7 +118,7 @@ def from_keras(
 
 
 def build_with_slots(build: Callable[[], _Built]) -> _Built:
-    """Returns what `build` returns, made of `SlotVariable`s."""
+    """Calls `build` with all variables replaced by `SlotVariable`s."""
     # Keras numbers unnamed layers for the whole process; paths, and with them
     # what a predicate sees, must not depend on what was built before.
     tf.keras.backend.reset_uids()
@@ -234,7 +234,7 @@ def functional(
 
 
 def _mean(batch: Batch, values: tf.Tensor) -> tf.Tensor:
-    """The mean of [b] over the batch's examples, without those of weight 0."""
+    """The mean of [b] over the batch's examples with non-zero weight."""
     weight = batch[EXAMPLE_WEIGHT]
     return tf.math.divide_no_nan(tf.reduce_sum(weight * values), tf.reduce_sum(weight))
 

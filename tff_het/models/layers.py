@@ -1,4 +1,4 @@
-"""What networks are made of: the usual layers, and dropout with the call's seed."""
+"""The layers that networks are built from, and dropout that draws from the call's seed."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ class Layers:
         return tf.keras.layers.Dense(units, "relu", self.bias, name=name)
 
     def linear(self, units: int, name: str) -> tf.keras.layers.Layer:
-        """A hidden layer without activation, whatever the kind, [b, features] -> [b, units]."""
+        """A plain hidden layer without activation, in every kind: [b, features] -> [b, units]."""
         return tf.keras.layers.Dense(units, use_bias=self.bias, name=name)
 
     def conv(
@@ -39,7 +39,7 @@ class Layers:
     def linear_conv(
         self, filters: int, size: int, name: str, padding: str = "same"
     ) -> tf.keras.layers.Layer:
-        """A convolution without activation, whatever the kind, shapes as `conv`."""
+        """A plain convolution without activation, in every kind; shapes as `conv`."""
         return tf.keras.layers.Conv2D(filters, size, padding=padding, use_bias=self.bias, name=name)
 
     def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:

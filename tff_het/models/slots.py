@@ -17,7 +17,7 @@ _thread = threading.local()
 
 
 class SlotVariable(tf.Variable):
-    """A `tf.Variable` that reads as whatever is bound to it, or as its own value."""
+    """A `tf.Variable` that reads as the tensor bound to it, or else as its own value."""
 
     def __init__(self, variable: tf.Variable, initial_value: Any):
         self._variable = variable

@@ -81,7 +81,7 @@ class VQANetwork:
         layers: Layers,
         vocabulary_size: int = 0,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Makes the network's symbols; `vocabulary_size` is that of the questions."""
+        """Builds the network; `vocabulary_size` counts the words of the questions."""
         channels = []
         if IMAGE in self.inputs:
             image = tf.keras.layers.Flatten()(columns[IMAGE])

@@ -79,7 +79,7 @@ def groups(
 def _deal_classes(
     held: list[np.ndarray], num_shared: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """The classes that each client keeps, given those that it holds."""
+    """Chooses the classes that each client keeps from those that it holds."""
     everywhere = functools.reduce(np.intersect1d, held)
     if not 0 <= num_shared <= len(everywhere):
         raise ValueError(

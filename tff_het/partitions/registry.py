@@ -1,4 +1,4 @@
-"""Which partitions there are, by name."""
+"""All partitions by name."""
 
 import inspect
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from tff_het import seeding
 
 
 class AtServer(NamedTuple):
-    """Who gets which training examples; together all of them, none twice.
+    """Training examples split between clients and server; each is in exactly one part.
 
     Attributes:
       initial: Indices int64 ascending of those that the server trains on before the first round.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Writer:
-    """Runs tasks in a thread of its own; each starts when the one before has ended.
+    """Runs tasks one after another in a background thread.
 
     No more than one is ever outstanding, so a slow disk slows the program down
     instead of filling memory. An error of a task is raised by the next call.

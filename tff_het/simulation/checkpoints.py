@@ -203,7 +203,7 @@ class Checkpoints:
         return max(self.rounds(), default=None)
 
     def server_state(self, like: Any) -> Any:
-        """Returns the last checkpoint's server state; `like` gives its structure."""
+        """Returns the last checkpoint's server state, with the structure of `like`."""
         with self._naming_the_file():
             return decode(self._latest_server()[1], like)
 
@@ -332,7 +332,7 @@ class Checkpoints:
 
 
 def _checksum(*values: int | str | bytes | None) -> int:
-    """Of a value and its keys; SQLite notices damage to its own structures alone."""
+    """Checksum of a value and its keys; SQLite itself checks its own structures only."""
     checksum = 0
     for value in values:
         checksum = zlib.crc32(value if isinstance(value, bytes) else repr(value).encode(), checksum)

@@ -1,4 +1,4 @@
-"""Who trains in which round: schedules, functions from a round to clients.
+"""Schedules: functions from a round to its cohort.
 
 A schedule is any `Callable[[int], Sequence[int]]` from a round, counted from 0,
 to indices into the population.

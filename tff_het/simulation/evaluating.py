@@ -119,7 +119,7 @@ class Evaluator:
 
 
 def _has_both(population: Population, split: str) -> bool:
-    """Whether there are examples of both of two classes."""
+    """Whether both classes of a binary task have examples."""
     return len({label for client in population for label in getattr(client, split)["y"]}) == 2
 
 

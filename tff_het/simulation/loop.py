@@ -55,7 +55,7 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How long and how a process is trained.
+    """Settings of training: rounds, evaluation, checkpoints.
 
     Attributes:
       rounds: Number of rounds, the greatest where there is a goal.

@@ -153,7 +153,7 @@ class _Worker:
 
 
 class SeveralWorkersContext(tff.framework.SyncContext):
-    """Executes clients on several workers, and everything else in one of its own.
+    """Executes clients on several workers, and everything else in its own local worker.
 
     Attributes:
         shared_examples: Where clients' examples stand in files that all workers can read; None
@@ -252,7 +252,7 @@ class SeveralWorkersContext(tff.framework.SyncContext):
         self._threads.shutdown()
 
     def _serving(self) -> list[_Worker]:
-        """Workers that can be given clients, one or more; those that came back among them."""
+        """Returns the live workers, at least one, including those that have returned."""
         end = time.monotonic() + self._deadline
         while not (serving := [worker for worker in self._workers if worker.is_serving()]):
             if time.monotonic() > end:

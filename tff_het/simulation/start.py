@@ -27,7 +27,7 @@ Values = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Where training begins.
+    """Initial values and the round of a training.
 
     Attributes:
       values: The server's variables; of those that clients keep, what they start from.
@@ -72,7 +72,7 @@ class Start:
     def client_states(
         self, process: FederatedProcess, seed: int, server_state: ServerState, num_clients: int
     ) -> Iterable[tuple[int, ClientState]]:
-        """Gives the state of each client that has values of its own.
+        """Yields the state of each client in `clients`.
 
         Args:
           process: What is trained.
@@ -108,7 +108,7 @@ class Start:
             )
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over all values and what they belong to."""
+        """SHA-256 (hex) over all values with their paths and owners."""
         digest = hashlib.sha256(str(self.rounds).encode())
         for owner, values in (("", self.values), *sorted(self.clients.items())):
             for path in sorted(values):

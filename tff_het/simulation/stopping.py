@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop after the round under way."""
+"""Lets SIGINT and SIGTERM stop training after the current round."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Where the rows of `metrics.csv` go besides: TensorBoard, MLflow.
+"""Trackers: TensorBoard and MLflow log the rows of `metrics.csv` too.
 
 What a tracker was told cannot be taken back, so each is restarted when a run goes on, and told all
 rows again: it ends with what it would have, had the run never been interrupted.
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 class Tracker(Protocol):
-    """Takes rows. Made of a run's folder and of what defines the run, by name."""
+    """Logs rows. Its factory takes the run's folder and the run's settings by name."""
 
     def write(self, row: Row) -> None:
         """Takes a round's row: numbers by name, `round` among them, or None."""

@@ -23,7 +23,7 @@ _LOG_TAIL_BYTES = 4096
 
 
 def binary_path() -> pathlib.Path:
-    """Where TensorFlow Federated has its worker."""
+    """Returns the path of TensorFlow Federated's worker."""
     spec = importlib.util.find_spec("tensorflow_federated")
     assert spec is not None and spec.origin is not None
     return pathlib.Path(spec.origin).parent / "data" / "worker_binary"

@@ -178,7 +178,7 @@ class _Run:
         return self._threads.map(call, self._order)
 
     def _of_client(self, error: tf.errors.OpError, client: int) -> tf.errors.OpError:
-        """The same error, saying whose it is."""
+        """The same error, naming the client."""
         ids = self._client_ids()
         known = "" if ids is None else f" (client={ids[client]})"
         message = f"Client {client} of this call{known}: {error.message}"

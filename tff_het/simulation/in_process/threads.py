@@ -19,7 +19,7 @@ def _is_echo(error: BaseException) -> bool:
 
 
 class ClientThreads:
-    """A fixed number of threads, each with a slot of its own.
+    """A fixed number of threads, each with its own slot.
 
     A slot stands for a thread's own copy of everything that two calls must not share; the threads
     that call computations have one together.

@@ -1,4 +1,4 @@
-"""Values of a computation under execution, and their way in and out.
+"""Values of a running computation, and their conversion from and to Python.
 
 Inside, a struct is a list of its elements in the type's order (names are the type's matter), a
 sequence is a dataset's variant tensor, a function is a Python function, a value at SERVER stands
