@@ -1,8 +1,8 @@
-"""Audio: files to waveforms, and YamNet's embedding of a whole clip.
+"""Decode audio files and embed whole clips with YamNet.
 
-YamNet cuts a waveform of 16 kHz into patches of 96 spectra, one spectrum every 10 ms: patch k
-belongs to the samples [7680 k, 7680 k + 15360), and its last spectra look 240 samples further. It
-embeds every patch by itself, and fills up the last one with silence.
+YamNet cuts a waveform of 16 kHz into patches of 96 spectra, one spectrum every 10 ms. Patch k
+covers the samples [7680 k, 7680 k + 15360), and its last spectra reach 240 samples further. YamNet
+embeds each patch by itself, and fills up the last one with silence.
 """
 
 import dataclasses
@@ -20,22 +20,22 @@ from embeddings.examples import UnusableError
 SAMPLE_RATE = 16_000  # Hz
 PATCH = 15_360  # Samples: 960 ms.
 HOP = 7_680  # Samples from one patch to the next: 480 ms.
-_WINDOW = 15_600  # Samples that a patch's spectra look at.
-# Behind each clip of a call, patches that look into the next clip and are dropped.
+_WINDOW = 15_600  # Samples that a patch's spectra cover.
+# Patches after each clip of a call that reach into the next clip and are dropped.
 _GAP = -(-_WINDOW // HOP) - 1
 _DIMENSION = 1024
-_RATES = (1_000, 1_000_000)  # Hz that a recording may have.
+_RATES = (1_000, 1_000_000)  # Accepted sample rates, Hz.
 SHORT_CLIPS = ("pad", "skip")
 
 
 def decode(content: bytes) -> np.ndarray:
-    """Decodes a file of any format that libsndfile reads: WAV, FLAC, OGG and more.
+    """Decodes an audio file that libsndfile reads (WAV, FLAC, OGG and more) to 16 kHz mono.
 
     Args:
-      content: The file, of any rate and any number of channels.
+      content: The file's bytes; any sample rate, any number of channels.
 
     Returns:
-      The mean of its channels at 16 kHz: float32 [samples], full scale is -1..1.
+      The mean of the channels, float32 [samples], full scale -1..1.
 
     Raises:
       UnusableError: The file is empty, cut off or not audio, or has NaN or infinite samples.
@@ -60,31 +60,31 @@ def decode(content: bytes) -> np.ndarray:
 def _resampled(waveform: np.ndarray, rate: int) -> np.ndarray:
     if rate == SAMPLE_RATE:
         return waveform
-    if not _RATES[0] <= rate <= _RATES[1]:  # A damaged header; the result could fill the memory.
+    if not _RATES[0] <= rate <= _RATES[1]:  # A damaged header could fill the memory.
         raise UnusableError("undecodable", f"a sample rate of {rate} Hz, not {_RATES} Hz")
     return soxr.resample(waveform, rate, SAMPLE_RATE)
 
 
 def _is_cut_off_wav(content: bytes) -> bool:
-    """Whether a WAV file has fewer bytes than it says; libsndfile takes what it finds."""
+    """Whether a WAV file is shorter than its header says; libsndfile does not check."""
     said = int.from_bytes(content[4:8], "little")
-    is_stream = said >= 0xFFFFFF00  # Written where the length was not known, such as by a pipe.
+    is_stream = said >= 0xFFFFFF00  # The length was unknown, as in a pipe.
     return content[:4] == b"RIFF" and not is_stream and said + 8 > len(content)
 
 
 def num_patches(num_samples: int) -> int:
-    """How many full patches a clip has; a clip shorter than one counts as one, padded."""
+    """Number of full patches of a clip; a shorter clip is padded to one."""
     return 1 + max(0, num_samples - PATCH) // HOP
 
 
 @dataclasses.dataclass(frozen=True)
 class YamNet:
-    """Embeds clips: the largest value of each of YamNet's features over the full patches.
+    """Embeds clips as the maximum of YamNet's embeddings over the full patches.
 
     Attributes:
       handle: The module.
-      short_clips: What to do with clips shorter than a patch, 'pad' with silence or 'skip'.
-      batch_size: Patches in one call, about. More of them are not faster on a CPU.
+      short_clips: What to do with clips below one patch: 'pad' with silence, or 'skip'.
+      batch_size: Approximate patches per call. More are not faster on a CPU.
     """
 
     handle: str
@@ -93,11 +93,11 @@ class YamNet:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the embeddings depend on, beside module and input."""
+        """What the embeddings depend on, besides module and input."""
         return {"short_clips": self.short_clips, "sample_rate": SAMPLE_RATE}
 
     def decode(self, content: bytes | np.ndarray) -> np.ndarray:
-        """The waveform of a file, see `decode`; also clips that are too short may be unusable."""
+        """Decodes a file, see `decode`; raises UnusableError for a short clip on "skip"."""
         if not isinstance(content, bytes):
             raise ValueError("YamNet embeds audio files; found arrays. Pass --input, a folder.")
         waveform = decode(content)
@@ -106,7 +106,7 @@ class YamNet:
         return waveform
 
     def size(self, waveform: np.ndarray) -> int:
-        """What a clip takes of `batch_size`."""
+        """Number of patches that a clip takes of `batch_size`."""
         return num_patches(len(waveform)) + _GAP
 
     def padded(self, waveform: np.ndarray) -> bool:
@@ -114,14 +114,14 @@ class YamNet:
         return len(waveform) < PATCH
 
     def blank(self) -> np.ndarray:
-        """A clip of one patch of silence."""
+        """Returns one patch of silence."""
         return np.zeros(PATCH, np.float32)
 
     def embed(self, waveforms: Sequence[np.ndarray]) -> np.ndarray:
         """Embeds clips.
 
         Args:
-          waveforms: float32 [samples] each.
+          waveforms: One float32 [samples] per clip.
 
         Returns:
           float32 [clips, 1024].
@@ -137,10 +137,10 @@ class YamNet:
         return embedded
 
     def _calls(self, waveforms: Sequence[np.ndarray]) -> list[list[tuple[int, np.ndarray, int]]]:
-        """Clips, cut where they are long, in calls of (clip, its samples, its full patches).
+        """Groups clips into calls of (clip, its samples, its full patches).
 
-        Each piece is filled up with silence so that the next one begins at a patch of its own,
-        behind all samples that its last patch looks at.
+        Long clips are cut. Each piece is filled up with silence, so that the next one begins at a
+        patch of its own, after all samples that the last patch covers.
         """
         calls: list[list[tuple[int, np.ndarray, int]]] = [[]]
         room = self.batch_size
@@ -159,7 +159,7 @@ class YamNet:
         return calls
 
     def _patches(self, waveform: np.ndarray) -> np.ndarray:
-        """YamNet's own output: float32 [patches, 1024]."""
+        """Runs YamNet; returns float32 [patches, 1024]."""
         outputs = modules.load(self.handle)(waveform)
         shapes = [tuple(output.shape) for output in outputs]
         if len(shapes) != 3 or shapes[1][1:] != (_DIMENSION,):

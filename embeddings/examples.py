@@ -1,19 +1,19 @@
-"""What is embedded: one example before it is read, and why it may be left out."""
+"""Define an example to embed, and the error for one that cannot be embedded."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """One example.
+    """One example to embed, not yet read.
 
     Attributes:
       id: Unique in a job; records are sorted by it.
       label: The name of its class.
       split: 'train' or 'test'.
-      source: Where it comes from, such as a collection of recordings; may be empty.
-      path: The file that holds it, of a source of files.
-      row: Its place in its split, of a source of arrays.
+      source: Origin, such as a collection of recordings; may be empty.
+      path: Its file, in sources of files.
+      row: Its index in its split, in sources of arrays.
     """
 
     id: str
@@ -25,11 +25,11 @@ class Item:
 
 
 class UnusableError(Exception):
-    """An example cannot be embedded; the others can.
+    """Raised for an example that cannot be embedded; the job skips it.
 
     Attributes:
-      reason: One word or two, joined by `_`, under which such examples are counted.
-      detail: What exactly, for people.
+      reason: Short key under which such examples are counted, words joined by `_`.
+      detail: Explanation for people.
     """
 
     def __init__(self, reason: str, detail: str):

@@ -1,4 +1,4 @@
-"""Computes embeddings with a published network: TFRecords, and metadata.json beside them.
+"""Computes embeddings with a published network, as TFRecords with a metadata.json.
 
   python -m embeddings.extract --model=yamnet --module=https://tfhub.dev/google/yamnet/1 \\
       --input=FSDKaggle2018 --output=DATA/fsd_cough
@@ -6,9 +6,9 @@
       --module=https://tfhub.dev/google/imagenet/inception_v3/feature_vector/5 \\
       --dataset=cifar10 --data_dir=DATA --output=DATA/cifar10_embeddings
 
-One Apache Beam pipeline. It runs in this process; --runner and the other options of Beam choose
-another place, and all that stands behind -- goes to Beam unread. The same command does nothing
-when its result is there; a job that was stopped leaves nothing at the output's place.
+The job is one Apache Beam pipeline and runs in this process. Beam's options, such as --runner, move
+it elsewhere; Beam gets everything after -- unread. The same command does nothing if its result
+exists. A stopped job leaves nothing at --output.
 """
 
 import contextlib
@@ -103,7 +103,7 @@ def define_flags() -> flags.FlagValues:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a job; returns the exit code: 1 where it failed, 2 where flags or files do not fit."""
+    """Runs a job; returns the exit code: 0, 1 if it failed, 2 if flags or files do not fit."""
     argv = sys.argv if argv is None else argv
     values = define_flags()
     if {"--help", "-h", "--helpshort"} & set(argv[1:]):
@@ -122,15 +122,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
-    """Reads a command line; returns the part of it that is Beam's.
+    """Reads a command line into our flags; returns Beam's options.
 
     Raises:
-      flags.Error: A flag has a value that it does not take, or is neither ours nor Beam's.
+      flags.Error: A flag is neither ours nor Beam's, or has a value that it does not accept.
     """
     for argument in argv:
         try:
             argument.encode()
-        except UnicodeEncodeError as error:  # Python's mark of bytes that are no letters.
+        except UnicodeEncodeError as error:  # Python's mark of undecodable bytes.
             raise flags.Error(
                 f"{argument!r} has letters that the locale does not have: set PYTHONUTF8=1."
             ) from error
@@ -138,7 +138,7 @@ def parse(values: flags.FlagValues, argv: Sequence[str]) -> PipelineOptions:
     _, *others = values(list(argv[:end]), known_only=True)
     known = _of_beam(others)
     unknown = _of_beam(others, retain_unknown_options=True).keys() - known
-    before = ["", *others]  # A text may be the value of the flag in front of it.
+    before = ["", *others]  # A text may be the value of the flag before it.
     unknown |= {
         text
         for flag, text in zip(before, others, strict=False)
@@ -166,10 +166,10 @@ def _of_beam(argv: Sequence[str], **how: Any) -> dict[str, Any]:
 
 
 def make_job(values: flags.FlagValues) -> job.Job:
-    """Makes the job that the flags name.
+    """Makes the job that the flags describe.
 
     Raises:
-      ValueError: Flags are missing, or do not fit each other.
+      ValueError: Flags are missing, or contradict each other.
     """
     if empty := [name for name in values if values[name].present and values[name].value == ""]:
         raise ValueError(f"--{empty[0]} is empty: give it a value, or leave it out.")
@@ -242,6 +242,6 @@ def _refuse(error: object, code: int) -> int:
 
 if __name__ == "__main__":
     exit_code = main()
-    # All is done; the interpreter's own end would be broken off without a line.
+    # All is done: Ctrl-C could only break off the interpreter's shutdown, without a line.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(exit_code)

@@ -1,13 +1,13 @@
-"""What folders hold, on any file system that TensorFlow reads."""
+"""List folders on any file system that TensorFlow reads."""
 
 import tensorflow as tf
 
 
 def names(folder: str) -> list[str]:
-    """Names of the files and folders in a folder, sorted; none if there is no such folder.
+    """Returns the sorted names of files and folders in a folder; none if it does not exist.
 
     Raises:
-      ValueError: A name is not UTF-8, which TensorFlow asks for.
+      ValueError: A name is not UTF-8, which TensorFlow requires.
     """
     if not tf.io.gfile.isdir(folder):
         return []

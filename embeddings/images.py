@@ -1,4 +1,4 @@
-"""Images: files and arrays to what image networks take, and their embeddings."""
+"""Decode images and embed them with image networks."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ INCEPTION_SIZE = 299
 
 
 def decode(content: bytes | np.ndarray) -> np.ndarray:
-    """An image as uint8 [height, width, 3].
+    """Decodes an image to uint8 [height, width, 3].
 
     Args:
-      content: A PNG, JPEG, BMP or GIF file (the first picture of it); or an image of a data set,
+      content: A PNG, JPEG, BMP or GIF file (its first picture), or an image of a data set,
         uint8 [height, width, 1 or 3].
 
     Raises:
-      UnusableError: The file is empty or no such image.
-      ValueError: The array is of another form.
+      UnusableError: The file is empty or not such an image.
+      ValueError: The array has another dtype or shape.
     """
     if isinstance(content, np.ndarray):
         return _colours(content)
@@ -36,14 +36,14 @@ def decode(content: bytes | np.ndarray) -> np.ndarray:
 
 
 def prepare(images: Sequence[np.ndarray], size: int) -> tf.Tensor:
-    """Images as networks take them.
+    """Resizes and scales images for a network.
 
     Args:
-      images: uint8 [height, width, 3] each.
+      images: One uint8 [height, width, 3] per image.
       size: Height and width that the network takes, in pixels.
 
     Returns:
-      float32 [n, size, size, 3], 0..1; resized bilinearly, whatever the ratio of the sides.
+      float32 [n, size, size, 3], 0..1; resized bilinearly, regardless of the aspect ratio.
     """
     if len({image.shape for image in images}) == 1:
         resized = tf.image.resize(np.stack(images), [size, size], method="bilinear")
@@ -54,12 +54,12 @@ def prepare(images: Sequence[np.ndarray], size: int) -> tf.Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class ImageNetwork:
-    """Embeds images with a module of TF-Hub's image interface.
+    """Embeds images with a TF-Hub image feature vector module.
 
     Attributes:
       handle: The module.
       image_size: Height and width that it takes, in pixels.
-      batch_size: Images in one call.
+      batch_size: Images per call.
     """
 
     handle: str
@@ -68,27 +68,27 @@ class ImageNetwork:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the embeddings depend on, beside module and input."""
+        """What the embeddings depend on, besides module and input."""
         return {"image_size": self.image_size}
 
     def decode(self, content: bytes | np.ndarray) -> np.ndarray:
-        """See `decode`."""
+        """Decodes an image, see `decode`."""
         return decode(content)
 
     def size(self, image: np.ndarray) -> int:
-        """What an image takes of `batch_size`."""
+        """Returns 1: `batch_size` counts images."""
         return 1
 
     def padded(self, image: np.ndarray) -> bool:
-        """Images are resized, not padded."""
+        """Returns False: images are resized, not padded."""
         return False
 
     def blank(self) -> np.ndarray:
-        """A black image."""
+        """Returns a black image."""
         return np.zeros((self.image_size, self.image_size, 3), np.uint8)
 
     def embed(self, images: Sequence[np.ndarray]) -> np.ndarray:
-        """Embeds images, uint8 [height, width, 3] each: float32 [n, dimension]."""
+        """Embeds images (uint8 [height, width, 3] each); returns float32 [n, dimension]."""
         embedded = modules.feature_vector(self.handle)(prepare(images, self.image_size))
         shape = getattr(embedded, "shape", None)
         wanted = f"[{len(images)}, 1 to {embedding_files.MAX_DIMENSION}]"

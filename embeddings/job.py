@@ -1,4 +1,4 @@
-"""A job from its settings to a complete folder, or to none."""
+"""Run a job: it ends with a complete output folder, or with none."""
 
 import contextlib
 import dataclasses
@@ -17,41 +17,41 @@ from embeddings.records import Summary
 from embeddings.sources import Source
 from tff_het.datasets import embedding_files
 
-# Left out because a flag says so, not because something is wrong with them.
+# Skipped because of a flag, so not counted as errors.
 _CHOSEN = ("too_short",)
 
 
 class Network(pipeline.Network, Protocol):
-    """A network that says what its embeddings depend on."""
+    """A network that states what its embeddings depend on."""
 
     @property
     def handle(self) -> str:
         """The module."""
 
     def blank(self) -> np.ndarray:
-        """An example with nothing in it, to try the module with."""
+        """Returns an empty example, to try the module with."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What they depend on beside module and input; JSON has all types."""
+        """What embeddings depend on, besides module and input; JSON types."""
 
 
 class FailedError(RuntimeError):
-    """The job began, and could not be completed; nothing is at the output's place."""
+    """Raised when a job that began cannot be completed; its output does not exist."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What is embedded, with what, and where the result goes.
+    """Settings of a job.
 
     Attributes:
-      model: The kind of network, for people.
-      network: Embeds.
-      source: What to embed.
+      model: Type of the network, for error messages and metadata.
+      network: The network.
+      source: The examples to embed.
       output: The folder to write.
-      examples_per_shard: Examples of one file, and of one element of the pipeline.
-      max_error_fraction: Share of the examples that may be unusable.
-      overwrite: Replace embeddings that are in the folder.
+      examples_per_shard: Examples per file, which is one element of the pipeline.
+      max_error_fraction: Share of the examples that may be unusable, 0 to 1.
+      overwrite: Whether to replace embeddings in the folder.
     """
 
     model: str
@@ -65,27 +65,27 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a job did, and the seconds that it took."""
+    """What a job wrote, and how long it took in seconds."""
 
     summary: Summary
     seconds: float
 
 
 def run(job: Job, options: PipelineOptions) -> Result | None:
-    """Runs a job, unless its result is there.
+    """Runs a job, unless its result exists.
 
     Args:
       job: The job.
-      options: Beam's.
+      options: Beam's options.
 
     Returns:
-      What was written; None if it was there before.
+      What was written; None if the result existed.
 
     Raises:
-      ValueError: The input, the module or what is at the output's place does not fit.
-      FileNotFoundError: There is no such input.
-      FailedError: Too many examples cannot be used, whose list is left beside the output; or the
-        output cannot be written.
+      ValueError: The input, the module or the existing output does not fit.
+      FileNotFoundError: The input does not exist.
+      FailedError: The output cannot be written, or too many examples are unusable. In that case
+        their list is left beside the output.
     """
     graph = pipeline.empty(options)
     identity = {
@@ -115,7 +115,7 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
         output.finish(metadata, summary.skipped)
     except FailedError:
         raise
-    # Beam makes a RuntimeError of what is raised in it.
+    # Beam turns what is raised in it into a RuntimeError.
     except (OSError, MemoryError, RuntimeError, ValueError, tf.errors.OpError) as error:
         found = str(error).strip() or "there is not enough memory"
         if "Traceback" in found:  # Of a worker process.
@@ -129,8 +129,8 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
 
 
 def _check_fit(job: Job, items: Sequence[Item]) -> None:
-    """Raises ValueError where the input is not for the network, or the module is another one."""
-    with contextlib.suppress(UnusableError):  # One of those that are skipped.
+    """Raises ValueError if the network does not take the input, or the module is another one."""
+    with contextlib.suppress(UnusableError):  # Will be skipped.
         job.network.decode(job.source.read(items[0]))
     blank = job.network.blank()
     try:

@@ -9,12 +9,12 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_hub as hub
 
-# Of modules in TensorFlow 1's format, which cannot be called; the first that there is.
+# For modules in TensorFlow 1's format, which are not callable; the first that exists is used.
 _SIGNATURES = ("default", "serving_default")
 
 
 def resolve(handle: str) -> str:
-    """The folder with a module's SavedModel, downloaded where that is needed.
+    """Returns the folder with a module's SavedModel, downloading it if needed.
 
     Args:
       handle: An address such as https://tfhub.dev/google/yamnet/1, or a folder.
@@ -24,7 +24,7 @@ def resolve(handle: str) -> str:
     """
     try:
         folder = hub.resolve(handle)
-    except Exception as error:  # Of any library: there is no network, no such address.
+    except Exception as error:  # Of any library: no network, no such address.
         raise _unusable(handle, error) from error
     if not tf.io.gfile.exists(os.path.join(folder, "saved_model.pb")):
         raise _unusable(handle, f"{folder} holds no saved_model.pb")
@@ -33,7 +33,7 @@ def resolve(handle: str) -> str:
 
 @functools.cache
 def load(handle: str) -> Any:
-    """The module; it stays in memory, so that all parts of a job in a process share it.
+    """Loads a module and keeps it, so that all parts of a job in this process share it.
 
     Raises:
       ValueError: There is no SavedModel, it could not be downloaded, or it is damaged.
@@ -45,7 +45,9 @@ def load(handle: str) -> Any:
 
 
 def feature_vector(handle: str) -> Callable[[tf.Tensor], tf.Tensor]:
-    """A module of TF-Hub's image interface: float32 [n, height, width, 3], 0..1, to [n, dimension].
+    """Returns an image module as a function.
+
+    It maps float32 [n, height, width, 3], in 0..1, to [n, dimension].
 
     Raises:
       ValueError: The module cannot be loaded, or has no such interface.
@@ -68,7 +70,7 @@ def feature_vector(handle: str) -> Callable[[tf.Tensor], tf.Tensor]:
 
 
 def fingerprint(handle: str) -> str:
-    """SHA-256 (hex) over the names and contents of all files of a module's SavedModel.
+    """Returns the SHA-256 (hex) over names and contents of all files of a module's SavedModel.
 
     Raises:
       ValueError: There is no SavedModel, or it could not be downloaded.

@@ -17,7 +17,7 @@ ERRORS = "errors.jsonl"
 # All files of a result.
 _OURS = re.compile(r"embeddings-\d+-of-\d+\.tfrecord|errors\.jsonl|metadata\.json")
 _REPLACED = ".replaced"
-# The entries of metadata.json by which a job knows its own result.
+# The entries of metadata.json that identify the result of a job.
 IDENTITY = ("format", "model", "module_fingerprint", "input_fingerprint", "settings")
 
 
@@ -25,28 +25,28 @@ class Output:
     """A job's output folder, on any file system that TensorFlow reads and writes."""
 
     def __init__(self, path: str, identity: Mapping[str, Any]):
-        """Names the folder; nothing is touched.
+        """Names the folder, without touching it.
 
         Args:
           path: The folder.
-          identity: What defines the result, by the names in `IDENTITY`.
+          identity: What defines the result; its keys include `IDENTITY`.
         """
-        # Where a link leads to: what is replaced must not be the link.
+        # Follow links: the link itself must not be replaced.
         self.path = path.rstrip("/") if "://" in path else os.path.realpath(path)
         self._identity = {key: identity[key] for key in IDENTITY}
         digest = hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode())
-        # Two jobs with different results must not share it.
+        # Jobs with different results must not share it.
         self.partial = f"{self.path}.partial-{digest.hexdigest()[:8]}"
         self.errors = f"{self.path}.{ERRORS}"
 
     def is_complete(self, *, overwrite: bool) -> bool:
-        """Whether this job's result is there already.
+        """Whether this job's result exists already.
 
         Args:
-          overwrite: Whether another result, or this one, may be replaced: it is never complete.
+          overwrite: Whether an existing result may be replaced; then nothing counts as complete.
 
         Raises:
-          ValueError: Something else is there.
+          ValueError: Something else is at the place.
         """
         if not tf.io.gfile.exists(self.path) or _is_empty_folder(self.path):
             return False
@@ -70,13 +70,13 @@ class Output:
         return True
 
     def begin(self) -> None:
-        """Makes an empty folder to work in, after `clean`."""
+        """Creates an empty folder to work in; call `clean` first."""
         if tf.io.gfile.exists(self.errors):
             tf.io.gfile.remove(self.errors)
         tf.io.gfile.makedirs(self.partial)
 
     def fail(self, skipped: Iterable[Mapping[str, str]]) -> None:
-        """Leaves the list of skipped examples beside the folder, of which there is none."""
+        """Writes the list of skipped examples beside the folder, which stays away."""
         _write_lines(self.errors, skipped)
 
     def finish(self, metadata: Mapping[str, Any], skipped: Iterable[Mapping[str, str]]) -> None:
@@ -107,7 +107,7 @@ class Output:
             tf.io.gfile.rmtree(left)
 
     def _found(self) -> dict[str, Any]:
-        """The metadata of what is there."""
+        """Reads the metadata of the existing folder."""
         path = os.path.join(self.path, embedding_files.METADATA)
         try:
             with tf.io.gfile.GFile(path) as file:
@@ -126,7 +126,7 @@ class Output:
         return bool(_OURS.fullmatch(name)) and is_file
 
     def _check(self, metadata: Mapping[str, Any]) -> None:
-        """Raises ValueError where the files are not what metadata.json says."""
+        """Raises ValueError if the files do not match metadata.json."""
         try:
             total = records.merge(
                 records.summarize(name, list(_records(os.path.join(self.path, name))))
@@ -138,7 +138,7 @@ class Output:
                 total.skipped = [json.loads(line) for line in file]
             expected = total.description()
             wrong = [key for key in expected if expected[key] != metadata.get(key)]
-        except Exception as error:  # Of any library: files may hold, or lack, anything.
+        except Exception as error:  # Of any library: files may hold or lack anything.
             raise self._damaged(f"{error!s:.200}") from error
         if wrong:
             raise self._damaged(f"other {', '.join(wrong)}")

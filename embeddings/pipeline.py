@@ -1,8 +1,8 @@
-"""The Beam pipeline: shards of examples to files of records, and a summary of all.
+"""The Beam pipeline: embeds shards of examples, writes a file for each, and summarizes all.
 
-An element is a shard, a range of a thousand examples or so, and becomes one file: a network takes
-whole batches, no embedding is moved between workers, memory holds a shard at a time, and a shard's
-bytes do not depend on who computes it or how often.
+An element is a shard, a range of about a thousand examples, and becomes one file. So networks get
+whole batches, no embedding moves between workers, each worker holds one shard in memory, and a
+shard's bytes do not depend on which worker computes it, or how often.
 """
 
 import collections
@@ -36,28 +36,28 @@ from tff_het import dying_with_parent
 
 _SUMMARY = "summary.json"
 _READERS = 2  # Threads that read and decode while the network computes.
-_AHEAD = 64  # Examples that are read before they are needed.
+_AHEAD = 64  # Examples that are read ahead.
 _DIRECT = ("", "direct", "directrunner")
 
 
 class Network(Protocol):
-    """What embeds; sent to workers, so it holds the module's handle and not the module."""
+    """A network; holds the module's handle, not the module, because it is sent to workers."""
 
     @property
     def batch_size(self) -> int:
-        """What `embed` takes in one call, as `size` counts."""
+        """Total `size` of the examples for one call of `embed`."""
 
     def decode(self, content: bytes | np.ndarray) -> np.ndarray:
-        """An example from its content; raises UnusableError."""
+        """Decodes an example; raises UnusableError."""
 
     def size(self, example: np.ndarray) -> int:
-        """What an example takes of `batch_size`."""
+        """Share of `batch_size` that an example takes."""
 
     def padded(self, example: np.ndarray) -> bool:
-        """Whether an example is too short and will be filled up."""
+        """Whether an example is too short and will be padded."""
 
     def embed(self, examples: Sequence[np.ndarray]) -> np.ndarray:
-        """Embeds examples: float32 [n, dimension]."""
+        """Embeds examples; returns float32 [n, dimension]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """A shard's records before they are in a file."""
+    """A shard's records, not yet written to a file."""
 
     name: str
     serialized: list[bytes]
@@ -96,20 +96,20 @@ def num_finished(parts: Sequence[Shard], folder: str) -> int:
 
 
 def empty(options: PipelineOptions) -> beam.Pipeline:
-    """Makes a pipeline that does nothing yet.
+    """Makes an empty pipeline.
 
     Args:
-      options: Beam's. Without a runner, or with DirectRunner, workers are threads of this process
-        (or child processes, as `direct_running_mode` says).
+      options: Beam's options. Without a runner, or with DirectRunner, workers are threads of this
+        process, or child processes, as `direct_running_mode` says.
 
     Raises:
-      ValueError: There is no such runner, or it asks for other options.
+      ValueError: The runner does not exist, or requires other options.
     """
     name = options.view_as(StandardOptions).runner or ""
-    # DirectRunner itself would first look for a server to download, and use it as another process.
+    # DirectRunner itself would try to download a server and start it as another process.
     runner = _local_runner(options) if name.lower() in _DIRECT else name
     pipeline = beam.Pipeline(runner=runner, options=options)
-    # For transforms in other languages, of which there are none; it would outlive a killed job.
+    # Only transforms in other languages use this folder, which would outlive a killed job.
     os.rmdir(pipeline.local_tempdir)
     return pipeline
 
@@ -135,16 +135,16 @@ def run(
     """Embeds all shards, and writes a file for each.
 
     Args:
-      pipeline: An empty one.
+      pipeline: An empty pipeline.
       parts: The shards.
-      source: Reads their examples.
-      network: Embeds them.
-      folder: Where the files go; it exists, and all workers can write there.
+      source: Reads the examples.
+      network: Embeds the examples.
+      folder: Existing folder for the files, writable for all workers.
 
     Returns:
       The summary of all shards.
     """
-    # They print, with a traceback, what is raised here as well.
+    # These loggers would print errors that are also raised here, with a traceback.
     for name in ("common", "portability.local_job_service"):
         logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
     _ = (
@@ -189,7 +189,7 @@ class EmbedShard(beam.DoFn):
         yield Written(element.name, serialized, summary)
 
     def _batches(self, shard: Shard, summary: Summary) -> Iterator[list[tuple[Item, np.ndarray]]]:
-        """Decoded examples, as many as the network takes at once."""
+        """Yields batches of decoded examples, as many as the network takes at once."""
         batch: list[tuple[Item, np.ndarray]] = []
         taken = 0
         for item, example in _ahead(shard.items, self._decode):
@@ -219,7 +219,7 @@ class EmbedShard(beam.DoFn):
 
 
 class WriteShard(beam.DoFn):
-    """Writes a shard's records; a file appears under its name when it is complete."""
+    """Writes a shard's records; the file gets its name when it is complete."""
 
     def __init__(self, folder: str):
         super().__init__()
@@ -228,7 +228,7 @@ class WriteShard(beam.DoFn):
     def process(self, element: Written, *args: Any, **kwargs: Any) -> Iterator[Summary]:
         """Yields the shard's summary."""
         path = os.path.join(self._folder, element.name)
-        # A runner may give a shard to two workers at once.
+        # A runner may send a shard to two workers at once.
         partial = f"{path}.{uuid.uuid4().hex}"
         with tf.io.TFRecordWriter(partial) as writer:
             for serialized in element.serialized:

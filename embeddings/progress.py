@@ -1,4 +1,4 @@
-"""Progress of a job: a bar of examples done, and how many in a second."""
+"""Show the progress of a job: examples done, and examples per second."""
 
 import contextlib
 import threading
@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 
 from tqdm import tqdm
 
-_SECONDS = 2.0  # Between two looks at what workers elsewhere have finished.
+_SECONDS = 2.0  # Between two counts of the finished files of other processes.
 _bar: tqdm | None = None
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def shown(total: int, finished: Callable[[], int]) -> Iterator[None]:
-    """Shows the bar on stderr.
+    """Shows a progress bar on stderr.
 
     Args:
-      total: How many examples there are.
-      finished: Says how many are in files; all that is known of workers in other processes.
+      total: Number of examples.
+      finished: Returns the number of examples in files, all that is known of other processes.
     """
     global _bar
     ended = threading.Event()
@@ -39,7 +39,7 @@ def shown(total: int, finished: Callable[[], int]) -> Iterator[None]:
 
 
 def report(count: int) -> None:
-    """Adds examples that are done; does nothing where workers are other processes."""
+    """Adds finished examples to the bar; has no effect in other processes."""
     with _lock:
         if _bar is not None:
             _bar.update(count)
@@ -48,5 +48,5 @@ def report(count: int) -> None:
 def _advance(finished: Callable[[], int]) -> None:
     count = finished()
     with _lock:
-        if _bar is not None and count > _bar.n:  # Else this process knows better.
+        if _bar is not None and count > _bar.n:  # Otherwise this process knows better.
             _bar.update(count - _bar.n)

@@ -1,4 +1,4 @@
-"""What a job writes of one example, and what it counts of many."""
+"""Serialize one example, and summarize many."""
 
 import collections
 import dataclasses
@@ -13,7 +13,7 @@ from tff_het.datasets import embedding_files
 
 
 def serialize(item: Item, embedding: np.ndarray) -> bytes:
-    """A `tf.train.Example` with id, label, split and source as text and the embedding.
+    """Returns a serialized `tf.train.Example`: embedding, and id, label, split, source as text.
 
     Args:
       item: The example.
@@ -27,22 +27,22 @@ def serialize(item: Item, embedding: np.ndarray) -> bytes:
     floats = tf.train.FloatList(value=embedding)
     feature["embedding"] = tf.train.Feature(float_list=floats)
     example = tf.train.Example(features=tf.train.Features(feature=feature))
-    # The checksum is over these bytes, and a map has no order of its own.
+    # The checksum covers these bytes, and a protocol buffer map has no order.
     return example.SerializeToString(deterministic=True)
 
 
 @dataclasses.dataclass
 class Summary:
-    """What became of some examples; JSON has all its types.
+    """What became of some examples; all types are JSON types.
 
     Attributes:
-      dimension: Of the embeddings, 0 while there are none.
-      counts: Records by split and class name.
-      sources: Names of the places that examples come from, sorted.
-      checksum: Over the records, see `embedding_files.checksum`.
-      files: Names of written files, and records in each.
-      padded: Clips that were too short and were padded.
-      skipped: Id, reason and detail of each example that has no record.
+      dimension: Dimension of the embeddings, 0 if there are none.
+      counts: Number of records by split and class name.
+      sources: Origins of the examples, sorted.
+      checksum: Of the records, see `embedding_files.checksum`.
+      files: Number of records by file name.
+      padded: Number of clips that were padded.
+      skipped: Id, reason and detail of each example without a record.
     """
 
     dimension: int = 0
@@ -55,16 +55,16 @@ class Summary:
 
     @property
     def num_records(self) -> int:
-        """Records in all files."""
+        """Number of records in all files."""
         return sum(self.files.values())
 
     @property
     def skipped_by_reason(self) -> dict[str, int]:
-        """How many examples have no record, by reason, sorted."""
+        """Number of examples without a record, by reason, sorted."""
         return dict(sorted(collections.Counter(s["reason"] for s in self.skipped).items()))
 
     def description(self) -> dict[str, Any]:
-        """What metadata.json says of the records."""
+        """Returns the entries of metadata.json that describe the records."""
         return {
             "dimension": self.dimension,
             "num_examples": self.num_records,
@@ -79,7 +79,12 @@ class Summary:
 
 
 def summarize(name: str, serialized: Sequence[bytes]) -> Summary:
-    """The summary of the records of one file."""
+    """Summarizes the records of one file.
+
+    Args:
+      name: The file's name.
+      serialized: Its records, as `serialize` returns them.
+    """
     summary = Summary(checksum=embedding_files.checksum(serialized), files={name: len(serialized)})
     sources = set()
     for record in serialized:

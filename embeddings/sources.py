@@ -1,4 +1,4 @@
-"""What to embed: folders of audio or images, and the project's own data sets."""
+"""Read what to embed: folders of audio or images, and the project's data sets."""
 
 import abc
 import concurrent.futures
@@ -21,20 +21,20 @@ from tff_het.datasets.embedding_files import SPLITS
 
 
 class Source(Protocol):
-    """Examples to embed; sent to the workers of a job, so it holds no data itself."""
+    """Examples to embed; holds no data, because it is sent to the workers."""
 
     def items(self) -> list[Item]:
-        """All examples, sorted by id."""
+        """Returns all examples, sorted by id."""
 
     def read(self, item: Item) -> bytes | np.ndarray:
-        """The content of an example; raises UnusableError where there is none."""
+        """Returns an example's content; raises UnusableError if there is none."""
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over all that the examples are."""
+        """Returns the SHA-256 (hex) over the examples."""
 
 
 class Layout(NamedTuple):
-    """Where a folder of labelled clips has its lists, and where the clips are, for each split."""
+    """Paths of the lists and of the clips in a folder of labelled clips, by split."""
 
     lists: dict[str, str]
     folders: dict[str, str]
@@ -53,17 +53,17 @@ LAYOUTS = (
 
 
 class _Files(abc.ABC):
-    """What sources of files share."""
+    """Base of the sources that read files."""
 
     @abc.abstractmethod
     def items(self) -> list[Item]:
-        """All examples, sorted by id."""
+        """Returns all examples, sorted by id."""
 
     def read(self, item: Item) -> bytes:
-        """The file's bytes.
+        """Returns the file's bytes.
 
         Raises:
-          UnusableError: It is not there, or cannot be read.
+          UnusableError: It does not exist, or cannot be read.
         """
         try:
             with tf.io.gfile.GFile(item.path, "rb") as file:
@@ -74,7 +74,7 @@ class _Files(abc.ABC):
             raise UnusableError("unreadable", str(error)) from error
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over ids, labels, sources and contents, not over where the folder is."""
+        """Returns the SHA-256 (hex) over ids, labels, sources and contents, but not the path."""
         items = self.items()
         with concurrent.futures.ThreadPoolExecutor() as pool:
             contents = pool.map(self._digest, items)
@@ -93,12 +93,12 @@ class _Files(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class LabelledFiles(_Files):
-    """A folder with lists `fname,label[,source]` as CSV and the files beside them (`LAYOUTS`)."""
+    """A folder with CSV lists `fname,label[,source]` and audio files, see `LAYOUTS`."""
 
     folder: str
 
     def items(self) -> list[Item]:
-        """All rows of both lists, sorted by id.
+        """Returns all rows of both lists, sorted by id.
 
         Raises:
           FileNotFoundError: There are no lists.
@@ -124,16 +124,16 @@ class LabelledFiles(_Files):
 
 @dataclasses.dataclass(frozen=True)
 class ImageFolders(_Files):
-    """A folder `<split>/<class>/<file>`."""
+    """A folder of images, `<split>/<class>/<file>`."""
 
     folder: str
 
     def items(self) -> list[Item]:
-        """All files but hidden ones, sorted by id.
+        """Returns all files that are not hidden, sorted by id.
 
         Raises:
           FileNotFoundError: There are no such folders.
-          ValueError: There are other splits than train and test.
+          ValueError: There are splits other than train and test.
         """
         splits = _folders(self.folder)
         if not splits or set(splits) - set(SPLITS):
@@ -160,7 +160,7 @@ class RegisteredDataset:
     data_dir: str | None
 
     def items(self) -> list[Item]:
-        """All examples; ids follow the order of the data set."""
+        """Returns all examples; ids follow the order of the data set."""
         data = _load(self.name, self.data_dir)
         return [
             Item(f"{split}/{row:08}", data.class_names[label], split, source=self.name, row=row)
@@ -169,15 +169,15 @@ class RegisteredDataset:
         ]
 
     def read(self, item: Item) -> np.ndarray:
-        """The example's `x`."""
+        """Returns the example's `x`."""
         return getattr(_load(self.name, self.data_dir), item.split)["x"][item.row]
 
     def fingerprint(self) -> str:
-        """The data set's own."""
+        """Returns the data set's own fingerprint."""
         return _load(self.name, self.data_dir).fingerprint()
 
 
-@functools.cache  # Once a process; its arrays are shared by all parts of a job there.
+@functools.cache  # Once per process; all parts of a job there share its arrays.
 def _load(name: str, data_dir: str | None) -> datasets.Dataset:
     try:
         return datasets.load(name, data_dir)
@@ -186,7 +186,7 @@ def _load(name: str, data_dir: str | None) -> datasets.Dataset:
 
 
 def _listed(path: str, split: str, folder: str) -> list[Item]:
-    """The rows of one list."""
+    """Reads the rows of one list."""
     with tf.io.gfile.GFile(path, "rb") as file:
         content = file.read()
     try:
@@ -217,7 +217,7 @@ def _listed(path: str, split: str, folder: str) -> list[Item]:
 
 
 def _folders(folder: str) -> list[str]:
-    """Names of the folders in a folder that are not hidden, sorted."""
+    """Returns the sorted names of subfolders that are not hidden."""
     return [
         name
         for name in folders.names(folder)
@@ -226,7 +226,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def _held(folder: str) -> str:
-    """What a folder holds, for an error message."""
+    """Describes a folder's content, for an error message."""
     if not tf.io.gfile.isdir(folder):
         return "no such folder"
     names = folders.names(folder)

@@ -1,4 +1,4 @@
-"""A worker process of Beam."""
+"""Run as a worker process of Beam."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Works until the program has no more work."""
-    # Ctrl-C is for the program to handle, and errors are for it to print: it is sent them.
+    # The program handles Ctrl-C and prints errors, which it is sent.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
 
