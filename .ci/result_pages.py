@@ -52,10 +52,11 @@ class Claim(NamedTuple):
 
 def claims_of(sections: str) -> list[Claim]:
     """Returns the claims of a page's sections, in order."""
-    found, seeds, lines = [], 0, sections.splitlines()
+    found, seeds, table, lines = [], 0, [], sections.splitlines()
     for place, line in enumerate(lines):
         if line.startswith("Seeds "):
-            seeds = len(re.findall(r"\d+", line.split(".")[0]))
+            seeds, table = len(re.findall(r"\d+", line.split(".")[0])), []
+        table.append(line)
         if (match := _CLAIM.match(line)) is None:
             continue
         rows = []
@@ -67,8 +68,22 @@ def claims_of(sections: str) -> list[Claim]:
         deciding = [row for row in rows if row[-1] == verdict] or rows
         ours = min(deciding, key=lambda row: _mean(row[1]) - _mean(row[2]))
         many = f" (closest of {len(rows)} checks)" if len(rows) > 1 else ""
-        found.append(Claim(match[2], verdict, ours[1] + many, ours[2], seeds))
+        found.append(
+            Claim(match[2], verdict, ours[1] + many, ours[2], _seeds(match[2], table, seeds))
+        )
     return found
+
+
+def _seeds(claim: str, table: list[str], usual: int) -> int:
+    """Returns the seeds behind a claim such as "(FMNIST) ...": table rows name fewer seeds."""
+    about = re.search(r"\(([^,)]+)", claim)
+    fewer = [
+        int(number)
+        for row in table
+        if about and row.startswith((f"| {about[1]}, ", f"| {about[1]} |"))
+        for number in re.findall(r"\((\d+) seeds\)", row)
+    ]
+    return min(fewer, default=usual)
 
 
 def _mean(text: str) -> float:
@@ -80,7 +95,8 @@ def summary(claims: list[Claim]) -> str:
     """Returns the counts in words, such as '8 claims hold, 4 are contradicted, 2 are undecided'."""
     counts = Counter(claim.verdict for claim in claims)
     parts = [f"{counts[v]} {words[counts[v] > 1]}" for v, words in VERDICTS.items() if counts[v]]
-    return ", ".join(parts).replace(" ", " claims ", 1)
+    noun = " claim " if parts[0].startswith("1 ") else " claims "
+    return ", ".join(parts).replace(" ", noun, 1)
 
 
 def answer(claims: list[Claim]) -> str:

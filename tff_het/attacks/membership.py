@@ -69,7 +69,7 @@ class Outputs(NamedTuple):
 
 
 class Success(NamedTuple):
-    """How well membership was inferred; members count as positive.
+    """Success of a membership inference attack; members count as positive.
 
     Attributes:
       accuracy: In [0, 1]; 0.5 is chance.

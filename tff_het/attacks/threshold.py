@@ -23,7 +23,7 @@ LOW_FALSE_POSITIVE_RATE = 0.01
 
 
 class Threshold(NamedTuple):
-    """How well thresholds tell members from others.
+    """Accuracy of thresholds that separate members from non-members.
 
     Attributes:
       auc: Area under the ROC curve; 0.5 is chance.

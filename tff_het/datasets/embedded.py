@@ -13,7 +13,7 @@ _HOW = (
 
 
 def load(data_dir: pathlib.Path | None, name: str = "embedded") -> Dataset:
-    """Loads embeddings that `embeddings.extract` has written, of whatever data and network.
+    """Loads a folder of embeddings written by `embeddings.extract`.
 
     Args:
       data_dir: Holds `<name>/metadata.json`; for 'embedded' metadata.json itself will do.

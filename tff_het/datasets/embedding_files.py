@@ -1,4 +1,4 @@
-"""The files that hold precomputed embeddings: sharded TFRecords and what they contain, as JSON.
+"""Files of precomputed embeddings: sharded TFRecords and a JSON description.
 
 `embeddings/` writes them; `embedded.py` makes data sets of them.
 """

@@ -61,7 +61,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
 
 def _in_test(labels: np.ndarray, writers: np.ndarray, alphabets: np.ndarray) -> np.ndarray:
-    """Which drawings are test examples: bool [n]."""
+    """Marks the test drawings: bool [n]."""
     rng = np.random.default_rng(_SPLIT_SEED)
     in_test = np.zeros(len(labels), bool)
     for alphabet in np.unique(alphabets):

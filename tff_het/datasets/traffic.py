@@ -137,7 +137,7 @@ def _most_frequent(
 
 
 def _in_test(lengths: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Which flows are test flows: bool [n]."""
+    """Marks the test flows: bool [n]."""
     _, first, vector, counts = np.unique(
         lengths, axis=0, return_index=True, return_inverse=True, return_counts=True
     )

@@ -1,4 +1,4 @@
-"""Which factors of a shared dictionary clients use, and which they share (WAFFLe's pruning)."""
+"""Counts the dictionary factors that each client uses and that clients share (WAFFLe's pruning)."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple

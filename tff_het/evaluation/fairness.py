@@ -160,7 +160,7 @@ def _has_both(truth: np.ndarray) -> bool:
 
 
 class PostFit(NamedTuple):
-    """How well a classifier, fitted after training, recovers a protected attribute.
+    """Leakage of a protected attribute, measured by a classifier fitted after training.
 
     Attributes:
       mean: Mean AUC over clients; None where no client has one.

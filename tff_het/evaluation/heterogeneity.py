@@ -1,4 +1,4 @@
-"""How different clients are: in their features (Frechet distance) and in their classes.
+"""Heterogeneity of clients in features (Frechet distance) and in classes.
 
 NumPy and SciPy only. All sums are in float64, whatever the features come in.
 """
@@ -16,7 +16,7 @@ _NOT_FINITE = "Features must be finite; found nan or infinity. Drop such example
 
 
 class Distances(NamedTuple):
-    """How far each client is from the others.
+    """Heterogeneity of a population, per client and overall.
 
     Attributes:
       clients: float64 [K], not negative.
@@ -88,7 +88,7 @@ def frechet_distance_of_samples(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def average_frechet_distance(features: Sequence[npt.ArrayLike]) -> Distances:
-    """How different the clients' features are: Gamma of Rieger et al. 2020, eq. (3).
+    """Heterogeneity of features: Gamma of Rieger et al. 2020, eq. (3).
 
     A client's distance is that of its features from those of all other clients together, as
     `frechet_distance` has it, with covariances as `numpy.cov` (ddof=1). The paper's authors take a
@@ -147,7 +147,7 @@ def average_frechet_distance(features: Sequence[npt.ArrayLike]) -> Distances:
 
 
 def earth_movers_distance(counts: npt.ArrayLike) -> Distances:
-    """How different the clients' classes are, Zhao et al. 2018 (Non-IID Data), section 3.2.
+    """Heterogeneity of classes: earth mover's distance of Zhao et al. 2018, section 3.2.
 
     A client's distance is the sum over classes of |p_k(y) - p(y)|, p_k the shares of the classes in
     its examples and p those in all clients' examples: from 0 to 2.

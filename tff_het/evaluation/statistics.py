@@ -1,4 +1,4 @@
-"""How a measure is distributed over the clients, and over their sub-populations."""
+"""Distribution of a measure over clients and over sub-populations."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Which examples make up each batch of a client's local training."""
+"""Selects the examples of each batch of a client's local training."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Losses on a local representation, each with a small network of its own that stays local.
+"""Auxiliary losses on a local representation; their small networks stay local.
 
 Liang et al. (2019), §2.1 and Figure 1 (b) to (d): the representation is trained to keep the label
 (supervised), the data (autoencoder) or a label made of the data themselves (self-supervised), in

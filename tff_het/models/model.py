@@ -198,5 +198,5 @@ class Model:
 
     @property
     def num_global_parameters(self) -> int:
-        """How many numbers travel each way in a round when nothing is compressed."""
+        """Count of numbers sent each way in a round, without compression."""
         return sum(spec.size for spec in self.specs if not spec.local)

@@ -1,4 +1,4 @@
-"""Who owns which example: arrays and a seed in, indices by client out.
+"""Partitions: functions from arrays and a seed to each client's example indices.
 
 `make('shards', train, test, num_clients=100, seed=0, shards_per_client=2)` gives a `Partition`;
 `names()` lists them. `make_with_local_test` cuts each client's test from its own share,

@@ -79,7 +79,7 @@ def groups(
 def _deal_classes(
     held: list[np.ndarray], num_shared: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Chooses the classes that each client keeps from those that it holds."""
+    """Chooses which of its classes each client keeps."""
     everywhere = functools.reduce(np.intersect1d, held)
     if not 0 <= num_shared <= len(everywhere):
         raise ValueError(

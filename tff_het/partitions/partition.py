@@ -20,7 +20,7 @@ _FILE_ARRAYS = ("meta", "train", "train_bounds", "test", "test_bounds")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
-    """Which client owns which example of a data set's train and test part.
+    """Assignment of train and test examples to clients.
 
     An example belongs to at most one client; some may belong to nobody.
 

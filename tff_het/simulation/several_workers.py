@@ -252,7 +252,7 @@ class SeveralWorkersContext(tff.framework.SyncContext):
         self._threads.shutdown()
 
     def _serving(self) -> list[_Worker]:
-        """Returns the live workers, at least one, including those that have returned."""
+        """Returns the live workers, at least one, including workers that reconnected."""
         end = time.monotonic() + self._deadline
         while not (serving := [worker for worker in self._workers if worker.is_serving()]):
             if time.monotonic() > end:

@@ -20,7 +20,7 @@ from tff_het.simulation.in_process.threads import ClientThreads
 
 
 class _Plan(NamedTuple):
-    """How a computation object is called.
+    """Calling convention of a computation.
 
     Attributes:
       computation: The object, to tell it from a later one in the same place.

@@ -200,7 +200,7 @@ def _is_struct(value) -> bool:
 
 
 def _select(argument, argument_type, run):
-    """Each client gets the sequence of `select_fn(server_value, key)` of its own keys."""
+    """Sends each client the sequence of `select_fn(server_value, key)` for its keys."""
     keys, max_key, server_value, select_fn = argument
     selected_type = argument_type[3].result
     emit = values.emitter(selected_type)
