@@ -1,4 +1,4 @@
-"""What a round costs when there are very many clients: time, memory, bytes read and written.
+"""Measures a round with very many clients: time, memory, bytes read and written.
 
   python -m experiments.benchmarks.client_stores
   python -m experiments.benchmarks.client_stores --populations=1000,10000 --folder=/var/tmp

@@ -1,4 +1,4 @@
-"""Where a round's time goes, in per cent, on the workloads of `round_time`.
+"""Profiles a round, in per cent, on the workloads of `round_time`.
 
   python -m experiments.benchmarks.round_profile
 

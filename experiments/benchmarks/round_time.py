@@ -1,4 +1,4 @@
-"""How long a round takes, against TensorFlow Federated's own federated averaging.
+"""Times a round against TensorFlow Federated's own federated averaging.
 
   python -m experiments.benchmarks.round_time
   python -m experiments.benchmarks.round_time --workloads=W1,W3 --blocks=9 --json=times.json

@@ -1,4 +1,4 @@
-"""How long a run takes from its settings to its first round, for each method.
+"""Times each method from its settings to its first round.
 
   python -m experiments.benchmarks.start_up
   python -m experiments.benchmarks.start_up --methods=hdafl,waffle --runtime=worker --json=FILE

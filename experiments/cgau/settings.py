@@ -1,4 +1,4 @@
-"""What Figures 2a and 2b and Table 1 share: clients by clusters, and who is compared."""
+"""Settings of Figures 2a and 2b and Table 1: clustered clients and the methods compared."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence

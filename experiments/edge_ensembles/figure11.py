@@ -81,7 +81,7 @@ def _advantage(runs: Mapping[str, Run]) -> float:
 
 
 def _known(runs: Mapping[str, Run]) -> float:
-    """How many classes the ensemble classifies a tenth of correctly as often as its best one."""
+    """Counts the classes with at least a tenth of the best class's correct answers."""
     counts = [_sum(runs[_run(AVE)], ENSEMBLE, [label]) for label in range(NUM_CLASSES)]
     return float(sum(count >= max(counts) / 10 for count in counts))
 

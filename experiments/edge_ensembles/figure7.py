@@ -81,7 +81,7 @@ def _row(budget: int) -> str:
 
 
 def _gap(method: str, budget: int) -> Measure:
-    """What is left of 5 points."""
+    """Margin left of 5 points."""
     distance = difference(accuracy(_run(method, budget)), accuracy(_run(MIX, budget)))
 
     def compute(runs: Mapping[str, Run]) -> float | None:

@@ -1,4 +1,4 @@
-"""The devices of a run in its last round, and the ensemble that is made of them.
+"""Reads the devices of a run's last round and their ensemble.
 
 The run is an ordinary one; its last round is done in two halves, so that each device's model can
 be looked at before the server makes one of all.
@@ -93,7 +93,7 @@ def last_round(
 
 
 class _Asked:
-    """What models say of the test set."""
+    """Predictions of models on the test set."""
 
     def __init__(self, process: FederatedProcess, test: Examples):
         self._process = process

@@ -1,4 +1,4 @@
-"""What the figures of edge ensembles share: devices, names, budgets, and what is not printed.
+"""Settings shared by the figures of edge ensembles: devices, names, budgets, assumptions.
 
 A run is named ExFy as in the paper: x passes over every acquired batch, y ensembling steps in its
 budget of acquisitions.

@@ -28,7 +28,7 @@ _WEIGHT_DECAY = "0.0001"
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How large the runs of one scale are.
+    """Sizes of the runs of one scale.
 
     Attributes:
       flags: Of all runs: data, network, local training.
@@ -152,7 +152,7 @@ class Size:
     def active(
         self, name: str, function: str, frequency: str = OFTEN, epochs: str = MOST_EPOCHS
     ) -> Cell:
-        """A run of Type II: each device chooses from a pool of its own.
+        """A run of Type II: each device chooses from its private pool.
 
         Args:
           name: Of the cell.

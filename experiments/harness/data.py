@@ -1,4 +1,4 @@
-"""Data sets of cells: where they can be had, and what they contain."""
+"""Data sets of cells: their sources and contents."""
 
 import functools
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a table or figure of a paper is: cells, places in the table, printed values, claims."""
+"""Describes a table or figure: cells, places in the table, printed values, claims."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -95,7 +95,7 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What is run once for each seed.
+    """A configuration that is run once for each seed.
 
     Attributes:
       name: Its name in the table or figure.
@@ -131,7 +131,7 @@ class Scale:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How a number is printed: times `factor`, with `digits` after the point."""
+    """Format of a number: times `factor`, with `digits` after the point."""
 
     digits: int = 2
     factor: float = 1.0
@@ -221,7 +221,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What the paper says, and the checks that all have to hold."""
+    """A statement of the paper and the checks that must all hold."""
 
     text: str
     checks: tuple[Check, ...]

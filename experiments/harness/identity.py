@@ -1,4 +1,4 @@
-"""When two runs are the same: what names their folder, and what makes one worthless."""
+"""Identity of runs: what names a run's folder and what makes a stored run stale."""
 
 import ast
 import functools

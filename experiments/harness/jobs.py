@@ -1,4 +1,4 @@
-"""Runs at the same time, each in a process of its own.
+"""Executes runs in parallel, one process each.
 
 A run leaves cores idle: while its process is built, between two rounds, and where few clients
 train. The processes are forks of this program, made before TensorFlow starts in it: a fork of a

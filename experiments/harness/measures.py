@@ -55,6 +55,6 @@ def first_round(run: Run, column: str, value: float) -> int | None:
 
 
 def bytes_until(run: Run, round_num: int) -> float:
-    """What all clients together have sent and received up to the end of a round."""
+    """Total traffic of all clients up to the end of a round."""
     sent = (run.curve(column) for column in ("bytes_up", "bytes_down"))
     return sum(b for curve in sent for n, b in zip(*curve, strict=True) if n <= round_num)

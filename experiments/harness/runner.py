@@ -1,4 +1,4 @@
-"""Makes the runs of a table or figure: those that are missing, one after another.
+"""Makes the missing runs of a table or figure, one after another.
 
 `jobs` makes several at the same time.
 """
@@ -77,7 +77,7 @@ def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: P
 
 
 def folder_of(output_dir: Path, paper: str, work: Training | Call, seed: int) -> Path:
-    """Where a run is kept."""
+    """Returns the folder of a run."""
     return output_dir / paper / "runs" / identity.name(work) / f"seed{seed}"
 
 

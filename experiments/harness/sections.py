@@ -77,7 +77,7 @@ class DrawnFigure:
 
 @dataclasses.dataclass(frozen=True)
 class CellLine:
-    """What one cell was, and what became of it with each seed."""
+    """A cell and the outcome of each of its seeds."""
 
     name: str
     work: str
@@ -88,7 +88,7 @@ class CellLine:
 
 @dataclasses.dataclass(frozen=True)
 class TimeLine:
-    """What a run took, and on what: the only thing that two runs of the same do not share."""
+    """Time and machine of a run: the only things that two equal runs do not share."""
 
     run: str
     seconds: str

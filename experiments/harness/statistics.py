@@ -1,4 +1,4 @@
-"""Statistics over seeds: means with intervals, and what they say of a claim."""
+"""Statistics over seeds: means with intervals, and verdicts on claims."""
 
 import enum
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 class Verdict(enum.Enum):
-    """What our runs say of a claim."""
+    """Verdict of our runs on a claim."""
 
     HOLDS = "holds"
     CONTRADICTED = "contradicted"

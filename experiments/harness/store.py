@@ -1,4 +1,4 @@
-"""Where runs are kept: by what they are, so that tables that need the same run share it.
+"""Keeps runs by their identity, so that tables that need the same run share it.
 
 OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in files/
 OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
@@ -20,7 +20,7 @@ from tff_het.simulation import records
 
 
 class Status(enum.Enum):
-    """What became of a run; the values stand in `result.json` and on the page."""
+    """Outcome of a run, as written in `result.json` and on the page."""
 
     OK = "ok"
     FAILED = "failed"

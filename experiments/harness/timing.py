@@ -1,4 +1,4 @@
-"""How long a round of each method takes, in one program and in turn."""
+"""Times a round of each method, alternating in one program."""
 
 import statistics
 import time

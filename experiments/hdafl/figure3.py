@@ -36,7 +36,7 @@ def _cell(data: str, setting: str, selected: int, method: str) -> str:
 
 
 def roughness(data: str, setting: str, selected: int, method: str) -> Measure:
-    """How far accuracy moves between two measurements, on average over the run's second half."""
+    """Mean change of accuracy between two measurements, over the run's second half."""
     cell = _cell(data, setting, selected, method)
 
     def compute(runs: Mapping[str, Run]) -> float | None:

@@ -1,4 +1,4 @@
-"""What Tables 3 and 4 and Figures 2 and 3 share: three settings, two methods, their runs.
+"""Settings of Tables 3 and 4 and Figures 2 and 3: three partitions, two methods, their runs.
 
 The same flags give the same run, so what one table has run the others find done.
 """

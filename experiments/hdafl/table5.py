@@ -107,7 +107,7 @@ def _loss(setting: str, method: str, rounds: int) -> Measure:
 
 
 def _sent(run: Run, rounds: int) -> Traffic:
-    """What a run's clients sent and received in its first rounds."""
+    """Traffic of a run's clients in its first rounds."""
     up, down = (sum(run.curve(name)[1][:rounds]) for name in ("bytes_up", "bytes_down"))
     return Traffic(int(up), int(down))
 

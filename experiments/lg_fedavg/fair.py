@@ -31,7 +31,7 @@ _POST_FIT = {"logistic": fairness.logistic, "mlp": fairness.fresh_mlp}
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """How a method is trained.
+    """Training settings of a method.
 
     Attributes:
       method: `fed_avg` or `lg_fedavg`.
@@ -178,7 +178,7 @@ def _train(
 
 
 def _numbers(scored: Sequence[fairness.Scored], seed: int) -> dict[str, float]:
-    """What is reported; for all attributes together, the mean of theirs."""
+    """Reported measures; for all attributes together, their mean."""
     of_class = fairness.auc([one.labels for one in scored], [one.scores for one in scored])
     found: dict[str, float | None] = {
         "class_accuracy": float(np.mean(np.concatenate([one.correct for one in scored]))),

@@ -1,4 +1,4 @@
-"""What the tables of LG-FedAvg on images share: FedAvg to a goal, and what goes on from there."""
+"""Settings of the tables on images: FedAvg to a goal, then LG-FedAvg from there."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ def cell_name(data: str, name: str) -> str:
 
 
 def _chain(data: str, name: str) -> tuple[str, ...]:
-    """What a row's communication is made of."""
+    """Components of a row's communication."""
     own = cell_name(data, name)
     return (own,) if name == LOCAL_ONLY else (cell_name(data, GOAL), own)
 

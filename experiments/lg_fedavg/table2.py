@@ -1,4 +1,4 @@
-"""Table 2 and Figure 2 of LG-FedAvg: answers to questions about images, and what they cost.
+"""Table 2 and Figure 2 of LG-FedAvg: visual question answering and its communication.
 
 python -m experiments.lg_fedavg.table2 --scale=quick --data_dir=DIR --output_dir=out
 """

@@ -33,7 +33,7 @@ UPDATE, BROADCAST = "update", "broadcast"
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """What is attacked.
+    """The attacked model.
 
     Attributes:
       dataset: Its name.

@@ -1,4 +1,4 @@
-"""What a round of WAFFLe costs, against one of FedAvg on the same network.
+"""Times a round of WAFFLe against one of FedAvg on the same network.
 
 python -m experiments.waffle.cost --scale=quick --data_dir=DIR --output_dir=out
 """

@@ -43,7 +43,7 @@ def mean_over_rounds(cell: str, column: str) -> Measure:
 
 
 def roughness(cell: str, column: str) -> Measure:
-    """How far a curve moves between two measurements, on average over the run's second half."""
+    """Mean change of a curve between two measurements, over the run's second half."""
 
     def compute(runs: Mapping[str, Run]) -> float | None:
         moves = np.abs(np.diff(runs[cell].curve(column)[1]))

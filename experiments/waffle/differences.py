@@ -1,4 +1,4 @@
-"""What the accuracies of Table 1 depend on, of all that the paper does not print.
+"""Ablation of the settings that Table 1 depends on and the paper does not print.
 
 python -m experiments.waffle.differences --scale=quick --data_dir=DIR --output_dir=out
 """

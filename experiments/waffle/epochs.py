@@ -1,4 +1,4 @@
-"""What Tables 4 and 5 share: accuracy over the number of local epochs, in one of two settings."""
+"""Settings of Tables 4 and 5: accuracy over local epochs, in one of two partitions."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What Tables 6 and 7 share: WAFFLe's accuracy over alpha and F, in one of two settings."""
+"""Settings of Tables 6 and 7: accuracy over alpha and F, in one of two partitions."""
 
 from collections.abc import Iterator, Sequence
 

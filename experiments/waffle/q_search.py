@@ -1,4 +1,4 @@
-"""Which q is best: WAFFLe's search over q-FFL's exponent, on validation examples.
+"""Searches q-FFL's exponent q on validation examples, as WAFFLe's paper does.
 
 python -m experiments.waffle.q_search --scale=quick --data_dir=DIR --output_dir=out
 """

@@ -1,4 +1,4 @@
-"""How fast clients' posteriors have to learn in WAFFLe, on validation examples.
+"""Searches the learning rate of WAFFLe's posteriors on validation examples.
 
 python -m experiments.waffle.rate_search --scale=quick --data_dir=DIR --output_dir=out
 """

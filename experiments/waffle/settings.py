@@ -1,4 +1,4 @@
-"""What the tables of WAFFLe share: data, sub-populations, methods, sizes, and printed values."""
+"""Settings of WAFFLe's tables: data, sub-populations, methods, sizes, printed values."""
 
 import dataclasses
 import re
@@ -77,7 +77,7 @@ _SMOKE = Data(
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How large the runs of one scale are.
+    """Sizes of the runs of one scale.
 
     Attributes:
       data: By name, what stands for a data set.
