@@ -29,6 +29,8 @@ VERDICTS = {
 }
 _DIFFERENCES = "## Where we differ and why"
 _MARKS = ("<!-- verdicts -->", "<!-- /verdicts -->")
+_OWN, _NEW = "Our own check", "Not in the paper"
+_HEAD = "| claim | verdict | ours, with 95 % interval | claimed | seeds |\n|---|---|---|---|---|"
 _CLAIM = re.compile(r"^\*\*(holds|contradicted|undecided)\*\*: (.*)$")
 
 
@@ -36,10 +38,10 @@ class Claim(NamedTuple):
     """A claim of a paper, as a section judges it.
 
     Attributes:
-      text: The claim.
+      text: The claim, after its table or figure; after `_OWN` where the paper has none.
       verdict: Of `VERDICTS`.
-      ours: The check that decides, with its interval.
-      wanted: The margin that the paper's claim needs it to exceed.
+      ours: The check that decides, and its value with the interval.
+      wanted: The threshold that the claim needs it to exceed.
       seeds: How many.
     """
 
@@ -52,8 +54,10 @@ class Claim(NamedTuple):
 
 def claims_of(sections: str) -> list[Claim]:
     """Returns the claims of a page's sections, in order."""
-    found, seeds, table, lines = [], 0, [], sections.splitlines()
+    found, seeds, table, heading, lines = [], 0, [], "", sections.splitlines()
     for place, line in enumerate(lines):
+        if line.startswith("## "):
+            heading = line.removeprefix("## ").split(":")[0]
         if line.startswith("Seeds "):
             seeds, table = len(re.findall(r"\d+", line.split(".")[0])), []
         table.append(line)
@@ -67,10 +71,11 @@ def claims_of(sections: str) -> list[Claim]:
         verdict = match[1]
         deciding = [row for row in rows if row[-1] == verdict] or rows
         ours = min(deciding, key=lambda row: _mean(row[1]) - _mean(row[2]))
-        many = f" (closest of {len(rows)} checks)" if len(rows) > 1 else ""
-        found.append(
-            Claim(match[2], verdict, ours[1] + many, ours[2], _seeds(match[2], table, seeds))
-        )
+        many = f" (weakest of {len(rows)})" if len(rows) > 1 else ""
+        text, own = re.subn(r"^Ours[^:(]*:? ?", "", match[2])
+        text = f"{_OWN if own or heading == _NEW else heading}: {text}"
+        shown = f"{ours[0]}: {ours[1]}{many}"
+        found.append(Claim(text, verdict, shown, ours[2], _seeds(text, table, seeds)))
     return found
 
 
@@ -92,17 +97,21 @@ def _mean(text: str) -> float:
 
 
 def summary(claims: list[Claim]) -> str:
-    """Returns the counts in words, such as '8 claims hold, 4 are contradicted, 2 are undecided'."""
-    counts = Counter(claim.verdict for claim in claims)
+    """Returns the paper's claims in words, as '8 claims hold, 4 are contradicted'."""
+    counts = _counts(claims)
     parts = [f"{counts[v]} {words[counts[v] > 1]}" for v, words in VERDICTS.items() if counts[v]]
     noun = " claim " if parts[0].startswith("1 ") else " claims "
     return ", ".join(parts).replace(" ", noun, 1)
 
 
+def _counts(claims: list[Claim]) -> Counter[str]:
+    return Counter(claim.verdict for claim in claims if not claim.text.startswith(_OWN))
+
+
 def answer(claims: list[Claim]) -> str:
     """Returns the short answer to whether a paper reproduces."""
-    counts = Counter(claim.verdict for claim in claims)
-    share = counts["holds"] / len(claims)
+    counts = _counts(claims)
+    share = counts["holds"] / counts.total()
     return "Yes" if share == 1 else "Mostly" if share > 0.5 else "In part"
 
 
@@ -110,17 +119,16 @@ def page(paper: str, old: str, findings: str) -> str:
     """Returns a page with its beginning and its end written anew."""
     start = old.index("\n## ") + 1
     sections = old[start:].split(_DIFFERENCES)[0].rstrip()
-    claims = claims_of(sections)
+    claims = sorted(claims_of(sections), key=lambda claim: claim.text.startswith(_OWN))
     rows = [
-        f"| {claim.text} | {claim.verdict} | {claim.ours} | more than {claim.wanted} |"
-        f" {claim.seeds} |"
+        f"| {claim.text} | {claim.verdict} | {claim.ours} | > {claim.wanted} | {claim.seeds} |"
         for claim in claims
     ]
     written, _, differences = findings.partition(_DIFFERENCES)
     parts = [
         f"# {PAPERS[paper]}",
         f"**Does it reproduce?** {answer(claims)}: {summary(claims)}.",
-        "\n".join(["| claim | verdict | ours | paper | seeds |", "|---|---|---|---|---|", *rows]),
+        "\n".join([_HEAD, *rows]),
         written.strip(),
         sections,
         f"{_DIFFERENCES}\n\n{differences.strip()}",

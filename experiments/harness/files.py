@@ -37,7 +37,7 @@ def as_markdown(section: Section) -> str:
         f"    {section.command}",
         f"Seeds {', '.join(map(str, section.seeds))}. Runs: {section.counts}.",
         *(_grid(filled) for filled in section.grids),
-        *(f"Figure: {f.title}. The paper's shows: {f.paper_shows}" for f in section.figures),
+        *(f"Figure: {f.title}. The paper's figure: {f.paper_shows}" for f in section.figures),
     ]
     for claim in section.claims:
         parts.append(f"**{claim.verdict.value}**: {claim.text}")

@@ -171,7 +171,7 @@ def _figure(figure: DrawnFigure) -> str:
     else:
         source = f"data:image/svg+xml;base64,{figure.svg}"
         picture = f'<img src="{source}" alt="{escape(figure.title)}">'
-    words = f"<strong>The paper's shows:</strong> {escape(figure.paper_shows)}"
+    words = f"<strong>The paper's figure:</strong> {escape(figure.paper_shows)}"
     return (
         f"<h3>{escape(figure.title)}</h3><figure>{picture}<figcaption>{words}</figcaption></figure>"
     )

@@ -301,7 +301,7 @@ def _counts(experiment: Experiment, results: Results) -> str:
         for seed in cell.seeds(results.seeds)
     )
     if outdated:
-        parts.append(f"{outdated} of them by earlier code")
+        parts.append(f"{outdated} of them at an earlier commit")
     return ", ".join(parts)
 
 

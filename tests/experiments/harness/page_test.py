@@ -54,7 +54,7 @@ def test_page_has_ours_the_papers_and_the_verdict(done, make):
     assert "adds up to 1" in page
     assert '<span class="verdict holds">holds</span>: a exceeds b' in page
     assert "<strong>The paper&#x27;s shows:</strong> A line as well." in page or (
-        "<strong>The paper's shows:</strong> A line as well." in page
+        "<strong>The paper's figure:</strong> A line as well." in page
     )
     assert "data:image/svg+xml;base64," in page
     assert "python -m experiments.hdafl.made_up --scale=smoke" in page

@@ -44,7 +44,7 @@ def test_other_code_is_another_run(harness, make, monkeypatch):
 def test_results_of_earlier_code_are_named(harness, make, monkeypatch):
     harness.run(make())
     monkeypatch.setattr(identity, "code_hash", lambda paths: "changed")
-    assert "9 ok, 9 of them by earlier code" in harness.page(make())
+    assert "9 ok, 9 of them at an earlier commit" in harness.page(make())
 
 
 def test_a_result_outlives_its_data(harness, make, monkeypatch):
