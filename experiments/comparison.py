@@ -12,21 +12,28 @@ from experiments.configure import Setup
 from tff_het.evaluation import figures
 from tff_het.simulation import records
 
-# Column of the table -> entry of summary.json, how it is printed.
+# Column of the table -> entry of summary.json or of `_best_round`, how it is printed.
 _COLUMNS = {
     "local test accuracy": ("local_test_accuracy_mean", "{:.4f}"),
+    "weighted by examples": ("local_test_accuracy_weighted_mean", "{:.4f}"),
+    "best round": ("best_round_on_test", "{:.4f}"),
     "std over clients": ("local_test_accuracy_std", "{:.4f}"),
     "worst 10 %": ("local_test_accuracy_worst_decile", "{:.4f}"),
     "pooled AUC": ("local_test_auc_pooled", "{:.4f}"),
     "global model": ("global_test_accuracy", "{:.4f}"),
     "new test accuracy": ("new_test_accuracy_average", "{:.4f}"),
-    "parameters": ("parameters_total", "{:,}"),
-    "of these sent": ("parameters_sent", "{:,}"),
+    "parameters sent": ("parameters_sent", "{:,}"),
     "MB up": ("bytes_up_total", "{:.2f}"),
     "MB down": ("bytes_down_total", "{:.2f}"),
 }
 # What only some data or flags give; left out where no method has it.
 _OPTIONAL = ("local_test_auc_pooled", "new_test_accuracy_average")
+# Other suites report other means: which is which stands below the table.
+_NOTES = """
+Local test accuracy: the mean over clients, each on its own test examples, after the last round.
+Weighted by examples: the same, where each example counts the same.
+Best round: the highest weighted value of all rounds, as other suites report; chosen on test data.
+"""
 
 
 def describe(made: Setup, folder: Path) -> None:
@@ -43,7 +50,7 @@ def describe(made: Setup, folder: Path) -> None:
 
 def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     """Writes the comparison's tables and figures; returns the table as text."""
-    summaries = [json.loads((folder / method / "summary.json").read_text()) for method in methods]
+    summaries = [_of_run(folder / method) for method in methods]
     curves = {method: _curve(folder / method) for method in methods}
     by_client = {method: _by_client(folder / method) for method in methods}
     for method in methods:
@@ -56,7 +63,7 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
         for column, (key, form) in _COLUMNS.items()
         if key not in _OPTIONAL or any(key in summary for summary in summaries)
     }
-    table = _table(summaries, columns)
+    table = _table(summaries, columns) + "\n" + _NOTES.rstrip()
     records.write_atomically(folder / "comparison.md", table + "\n")
     lines = [",".join(["method", *(key for key, _ in columns.values())])]
     lines += [
@@ -65,6 +72,14 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     ]
     records.write_atomically(folder / "comparison.csv", "\n".join(lines) + "\n")
     return table
+
+
+def _of_run(folder: Path) -> dict[str, Any]:
+    """The run's summary, and the best of its rounds."""
+    with (folder / "metrics.csv").open() as file:
+        values = [row["local_test_accuracy_weighted_mean"] for row in csv.DictReader(file)]
+    summary = json.loads((folder / "summary.json").read_text())
+    return summary | {"best_round_on_test": max(float(value) for value in values if value)}
 
 
 def _draw(folder: Path, curves, by_client, made: Setup) -> None:

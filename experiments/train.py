@@ -145,7 +145,13 @@ def train_method(
     total = made.settings.rounds
     course = configure.course(made, name, process)
     with tqdm(
-        total=total, initial=done, desc=name, unit="round", dynamic_ncols=True, disable=not show
+        total=total,
+        initial=done,
+        desc=name,
+        unit="round",
+        dynamic_ncols=True,
+        # A bar redraws its line, which a file cannot: there, it would be a line each time.
+        disable=None if show else True,
     ) as bar:
         result = loop.train(
             process,
@@ -183,15 +189,12 @@ def train_method(
 
 
 def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
-    bar.set_postfix(
-        {
-            "loss": f"{row['train_loss']:.3f}",
-            "accuracy": f"{row.get('local_test_accuracy_mean', float('nan')):.3f}",
-            "MB": f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.2f}",
-            "s": f"{seconds:.2f}",
-        },
-        refresh=False,
-    )
+    shown = {"loss": f"{row['train_loss']:.3f}"}
+    if (accuracy := row.get("local_test_accuracy_mean")) is not None:  # Not in every round.
+        shown["accuracy"] = f"{accuracy:.3f}"
+    shown["MB"] = f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.2f}"
+    shown["s"] = f"{seconds:.2f}"
+    bar.set_postfix(shown, refresh=False)
     bar.update()
 
 

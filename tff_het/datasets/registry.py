@@ -67,8 +67,6 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         raise ValueError(f"Unknown data set {name!r}: expected one of {', '.join(names())}.")
     root = None if data_dir is None else pathlib.Path(data_dir).expanduser()
     if root is not None and not root.exists():
-        raise FileNotFoundError(
-            f"data_dir {str(root)!r} does not exist: expected the folder that holds the files of"
-            f" {name!r}."
-        )
+        expected = "your .npz file" if name == "npz" else f"the folder that holds {name!r}'s files"
+        raise FileNotFoundError(f"data_dir {str(root)!r} does not exist: expected {expected}.")
     return _LOADERS[name](root)

@@ -165,8 +165,8 @@ class Checkpoints:
                 f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in sorted(different)
             )
             raise CheckpointError(
-                f"{self._path} belongs to a run with other settings ({changes}). Give another "
-                "output folder, or delete this one to start anew."
+                f"Give another output folder, or delete this one: {self._path} belongs to a run "
+                f"with other settings ({changes})."
             )
 
     def _check_file(self) -> None:
