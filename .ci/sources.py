@@ -5,6 +5,7 @@ import dataclasses
 import fnmatch
 import functools
 import pathlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -29,6 +30,8 @@ FILES_READ: dict[str, tuple[str, ...]] = {
     "tests/simulation/runtime_test.py": (),
 }
 CHECKOUT = ("//:checkout",)
+
+_PLACE = re.compile(r"(tff_het|experiments)(\.\w+)+:\w+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +104,8 @@ def read(root: pathlib.Path) -> list[Source]:
 def imported(tree: ast.AST, *, for_types: bool = True) -> set[str]:
     """Returns the dotted names that a file imports, wherever in it; `a.b.c` of `from a.b import c`.
 
+    What stands in a registry ('a.b:c', `tff_het.registry`) counts as imported.
+
     Args:
       tree: The file.
       for_types: Whether what only type checkers import (`if TYPE_CHECKING:`) is among them.
@@ -125,6 +130,8 @@ def imported(tree: ast.AST, *, for_types: bool = True) -> set[str]:
             if node.level:
                 raise ValueError(f"line {node.lineno}: a relative import; write the whole name")
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and _PLACE.fullmatch(str(node.value)):
+            names.add(node.value.replace(":", "."))
     return names
 
 

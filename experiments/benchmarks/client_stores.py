@@ -26,7 +26,7 @@ from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import checkpoints, cohorts, loop, records, runtime
 
 _POPULATIONS = flags.DEFINE_list("populations", ["1000", "10000", "100000"], "Numbers of clients.")
@@ -119,7 +119,7 @@ def _process() -> FederatedProcess:
     spec = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     return methods.build(
         "lg_fedavg",
-        architectures.make("benchmark", spec, 2, architectures.mlp([UNITS])),
+        architectures.make("benchmark", spec, 2, networks.mlp([UNITS])),
         LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=20, epochs=1),
         seed=0,
         local=("dense_1",),

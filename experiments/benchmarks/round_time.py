@@ -33,7 +33,7 @@ from experiments.flags import command_line, numbers
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.models.layers import Layers
 from tff_het.simulation import feeding, loop, records, runtime
 
@@ -51,14 +51,14 @@ _ROUNDS_A_BLOCK = 5  # Of ours, so that what a save does beside the next round i
 class Workload:
     """A network, and how much data of which form each client trains on."""
 
-    network: architectures.Network
+    network: networks.Network
     shape: tuple[int, ...]
     dtype: str
     classes: int
     examples: int
     epochs: int
     batch_size: int
-    without_dropout: architectures.Network | None = None  # Where it has some.
+    without_dropout: networks.Network | None = None  # Where it has some.
 
 
 def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
@@ -69,17 +69,17 @@ def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
 
 
 WORKLOADS = {
-    "W1": Workload(architectures.mlp([200]), (784,), "uint8", 10, 600, 4, 10),
+    "W1": Workload(networks.mlp([200]), (784,), "uint8", 10, 600, 4, 10),
     "W2": Workload(_convolutions, (28, 28, 1), "uint8", 62, 200, 1, 20),
     "W3": Workload(
-        architectures.mlp([64, 64], dropout=0.5),
+        networks.mlp([64, 64], dropout=0.5),
         (1024,),
         "float32",
         2,
         320,
         1,
         32,
-        without_dropout=architectures.mlp([64, 64]),
+        without_dropout=networks.mlp([64, 64]),
     ),
 }
 

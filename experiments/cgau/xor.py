@@ -9,7 +9,7 @@ import tensorflow_federated as tff
 from tff_het import methods, seeding
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import cohorts, loop
 
 FILE = "panels.npz"
@@ -105,7 +105,7 @@ def _train(
 ) -> list[dict[str, np.ndarray]]:
     """Returns each client's weights by name; `v_filter` and `v_gate` are its conditioning."""
     architecture = architectures.make(
-        "xor", population.element_spec, 2, network=architectures.mlp([units])
+        "xor", population.element_spec, 2, network=networks.mlp([units])
     )
     training = LocalTraining(
         tff.learning.optimizers.build_sgdm(0.1, momentum=0.9), batch_size=32, steps=steps

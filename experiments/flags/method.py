@@ -6,7 +6,7 @@ from experiments.flags import numbers
 from tff_het import methods
 from tff_het.learning import acquisition
 from tff_het.methods import cgau
-from tff_het.models import architectures, auxiliary, keras_model
+from tff_het.models import NETWORKS, auxiliary, keras_model
 
 METHOD = flags.DEFINE_list(
     "method",
@@ -35,7 +35,7 @@ ENSEMBLE_DROPOUT_SAMPLES = numbers.whole(
 MODEL = flags.DEFINE_enum(
     "model",
     None,
-    list(architectures.NETWORKS),
+    list(NETWORKS),
     "The network. Default: what suits the data set.",
 )
 LOCAL_LAYERS = flags.DEFINE_list(

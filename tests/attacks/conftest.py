@@ -14,7 +14,7 @@ from tff_het.attacks.membership import Target
 from tff_het.attacks.observation import observe
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 FEATURES, CLASSES, SEED = 12, 4, 1
 # Of methods that diverge at the others' rate: WAFFLe's penalty is large beside 40 examples.
@@ -38,7 +38,7 @@ def training(epochs: int, rate: float = 0.1) -> LocalTraining:
 
 def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("small", element, CLASSES, architectures.mlp([48]))
+    architecture = architectures.make("small", element, CLASSES, networks.mlp([48]))
     rate = _RATES.get(method, 0.1)
     if method in _SELECTION:
         options = {"selection": draw(60, 99), "dropout_samples": 1, **options}

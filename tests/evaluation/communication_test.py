@@ -13,7 +13,7 @@ from tff_het.evaluation import communication
 from tff_het.evaluation.communication import UnknownSizeError, ledger, num_bytes, transfers
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 VECTOR = tff.TensorType(np.float32, [5])  # 20 bytes.
 AT_CLIENTS = tff.FederatedType(VECTOR, tff.CLIENTS)
@@ -49,7 +49,7 @@ def build(method: str, network=None, features: int = FEATURES, **options) -> Fed
         "tiny",
         {"x": (np.dtype(np.float32), (features,)), "y": (np.dtype(np.int64), ())},
         CLASSES,
-        network=network or architectures.mlp([UNITS]),
+        network=network or networks.mlp([UNITS]),
     )
     training = LocalTraining(
         tff.learning.optimizers.build_sgdm(0.1),

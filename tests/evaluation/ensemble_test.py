@@ -18,7 +18,7 @@ from tff_het.evaluation.ensemble import new_test
 from tff_het.evaluation.local_test import global_test
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.models.model import Variables
 
 NUM_FEATURES, NUM_CLASSES, NUM_CLIENTS = 4, 3, 5
@@ -29,7 +29,7 @@ def make_process(method: str, **options) -> FederatedProcess:
         "tiny",
         {"x": (np.dtype(np.float32), (NUM_FEATURES,)), "y": (np.dtype(np.int64), ())},
         NUM_CLASSES,
-        network=architectures.mlp([5]),
+        network=networks.mlp([5]),
     )
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=5, epochs=1)
     return methods.build(method, architecture, training, seed=1, **options)

@@ -7,7 +7,7 @@ import tensorflow_federated as tff
 from tff_het import methods
 from tff_het.evaluation import factors, figures
 from tff_het.learning.client_work import ClientState, LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.models.model import Model, Weights
 
 
@@ -16,7 +16,7 @@ def make(method: str, **options) -> Model:
         "tiny",
         {"x": (np.dtype(np.float32), (3,)), "y": (np.dtype(np.int64), ())},
         2,
-        network=architectures.mlp([4, 5]),
+        network=networks.mlp([4, 5]),
     )
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=5, epochs=1)
     return methods.build(method, architecture, training, seed=1, **options).model

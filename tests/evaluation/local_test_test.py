@@ -11,7 +11,7 @@ from tff_het.clients import Client, Population
 from tff_het.evaluation.local_test import global_test, has_global_model, local_test
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.models.model import Variables
 
 NUM_FEATURES, NUM_CLASSES = 4, 3
@@ -22,7 +22,7 @@ def make_process(method: str, num_classes: int = NUM_CLASSES) -> FederatedProces
         "tiny",
         {"x": (np.dtype(np.float32), (NUM_FEATURES,)), "y": (np.dtype(np.int64), ())},
         num_classes,
-        network=architectures.mlp([5]),
+        network=networks.mlp([5]),
     )
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=5, epochs=1)
     return methods.build(method, architecture, training, seed=1)

@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 from tff_het import methods
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import start as starts
 
 FEATURES, CLASSES, SEED = 4, 3, 1
@@ -21,9 +21,7 @@ TRAINING = LocalTraining(
 
 def build(method: str, training: LocalTraining = TRAINING, dropout: float = 0.2):
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make(
-        "small", element, CLASSES, architectures.mlp([5], dropout=dropout)
-    )
+    architecture = architectures.make("small", element, CLASSES, networks.mlp([5], dropout=dropout))
     return methods.build(method, architecture, training, seed=SEED)
 
 

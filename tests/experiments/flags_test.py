@@ -13,7 +13,7 @@ from experiments import configure, train
 from experiments.defaults import DEFAULTS
 from experiments.flags import command_line, data, method, run
 from tff_het import datasets, methods, partitions
-from tff_het.models import architectures
+from tff_het.models import NETWORKS
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 
@@ -71,7 +71,7 @@ def test_every_data_set_has_defaults():
     assert set(DEFAULTS) == set(datasets.names())
     for defaults in DEFAULTS.values():
         assert defaults.partition in partitions.names()
-        assert defaults.model in architectures.NETWORKS
+        assert defaults.model in NETWORKS
         assert set(dataclasses.asdict(defaults)) <= set(flags.FLAGS)
 
 

@@ -19,7 +19,7 @@ from tff_het.learning.client_work import (
     local_sgd,
     sgd_steps,
 )
-from tff_het.models import architectures, keras_model
+from tff_het.models import architectures, keras_model, networks
 from tff_het.models.layers import Dropout
 from tff_het.models.model import ClientContext, Variables
 
@@ -446,7 +446,7 @@ def test_examples_need_their_class(model):
 
 def architecture():
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-    return architectures.make("tiny", element, CLASSES, architectures.mlp([4]))
+    return architectures.make("tiny", element, CLASSES, networks.mlp([4]))
 
 
 @pytest.mark.parametrize(

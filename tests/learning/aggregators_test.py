@@ -11,7 +11,7 @@ from tff_het import methods, seeding
 from tff_het.evaluation import communication
 from tff_het.learning import aggregators
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 on_each_runtime = pytest.mark.usefixtures("each_runtime")
 
@@ -137,7 +137,7 @@ def test_what_is_out_of_range_is_refused(make, message):
 
 def build(method: str, aggregator, **options):
     element = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("tiny", element, 3, network=architectures.mlp([5, 4]))
+    architecture = architectures.make("tiny", element, 3, network=networks.mlp([5, 4]))
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=4, epochs=1)
     return methods.build(method, architecture, training, seed=0, aggregator=aggregator, **options)
 

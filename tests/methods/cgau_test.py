@@ -8,7 +8,7 @@ import tensorflow_federated as tff
 
 from tff_het import methods, seeding
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -22,7 +22,7 @@ def build(method: str = "cgau", **options):
     training = LocalTraining(
         tff.learning.optimizers.build_sgdm(RATE), batch_size=16, epochs=STEPS, shuffle=False
     )
-    architecture = architectures.make("small", ELEMENT, CLASSES, architectures.mlp([UNITS]))
+    architecture = architectures.make("small", ELEMENT, CLASSES, networks.mlp([UNITS]))
     return methods.build(method, architecture, training, seed=SEED, **options)
 
 

@@ -9,7 +9,7 @@ import tensorflow_federated as tff
 
 from tff_het import methods
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures, reconstruction
+from tff_het.models import architectures, networks, reconstruction
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -26,7 +26,7 @@ def make_examples(n: int) -> collections.OrderedDict:
 
 
 def build(epochs: int, client, local_optimizer, **options):
-    architecture = architectures.make("small", ELEMENT, 3, architectures.mlp([7]))
+    architecture = architectures.make("small", ELEMENT, 3, networks.mlp([7]))
     return methods.build(
         "fed_recon",
         architecture,

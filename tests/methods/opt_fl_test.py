@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 from tff_het import methods, seeding
 from tff_het.evaluation import communication
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import feeding, runtime
 
 CLASSES, FEATURES, SEED = 4, 8, 3
@@ -37,7 +37,7 @@ SELECTION = dict(draw(range(CLASSES), 601, 100))
 
 
 def build(method: str, seed: int = SEED, **options):
-    architecture = architectures.make("small", ELEMENT, CLASSES, architectures.mlp([16], 0.3))
+    architecture = architectures.make("small", ELEMENT, CLASSES, networks.mlp([16], 0.3))
     optimizer = tff.learning.optimizers.build_sgdm(0.1)
     training = LocalTraining(optimizer, batch_size=8, epochs=2)
     if method != "ave_fl":

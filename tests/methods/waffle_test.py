@@ -12,7 +12,7 @@ from tff_het import methods, seeding
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures, factorized
+from tff_het.models import architectures, factorized, networks
 from tff_het.models.model import Variables
 from tff_het.simulation import cohorts, loop, runtime
 from tff_het.simulation.start import Start, values_of
@@ -32,7 +32,7 @@ def make(training=TRAINING, **options) -> FederatedProcess:
         "tiny",
         {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int64), ())},
         CLASSES,
-        network=architectures.mlp([6]),
+        network=networks.mlp([6]),
     )
     return methods.build("waffle", architecture, training, seed=SEED, **options)
 

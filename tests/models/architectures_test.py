@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tff_het import datasets
-from tff_het.models import architectures
+from tff_het.models import NETWORKS, architectures
 from tff_het.models.model import ClientContext
 
 LABEL = (np.dtype(np.int32), ())
@@ -63,7 +63,7 @@ def test_private_share_of_the_networks_of_hdafl(name, classes, total, head):
         assert 28.85 / 32.95 < 1 - head / total < 28.95 / 32.85
 
 
-@pytest.mark.parametrize("name", architectures.NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_gives_logits_and_the_last_hidden_layer(name, for_network):
     batch, architecture = for_network(name, 7)
     model = architecture.model(local=architecture.head)

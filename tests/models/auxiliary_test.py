@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_het.models import architectures, auxiliary, calling
+from tff_het.models import architectures, auxiliary, calling, networks
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext
 
 SIZE, CLASSES, WEIGHT = 8, 3, 0.7
@@ -15,7 +15,7 @@ CLIENT = ClientContext(tf.constant(0), tf.constant(7), tf.constant(0))
 SEED = tf.constant([3, 4])
 # By network: what is local, the last of which gives the representation.
 LOCAL = {"mlp": ("dense_1", "dense_2"), "digits_cnn": ("conv_1", "conv_2")}
-NETWORKS = {"mlp": architectures.mlp([7, 6, 5]), "digits_cnn": architectures.digits_cnn}
+NETWORKS = {"mlp": networks.mlp([7, 6, 5]), "digits_cnn": networks.digits_cnn}
 FORMS = ("supervised", "autoencoder", "rotation")
 
 

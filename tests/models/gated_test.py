@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_het.models import architectures, calling, objectives
+from tff_het.models import NETWORKS, architectures, calling, networks, objectives
 from tff_het.models.gated import Gated, GatedLayers, is_conditioning
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Variables
 
@@ -16,7 +16,7 @@ SEED = np.array([0, 0], np.int32)
 
 
 def model_of(kind: GatedLayers, network=None):
-    plain = architectures.make("small", ELEMENT, CLASSES, network or architectures.mlp([2, 3]))
+    plain = architectures.make("small", ELEMENT, CLASSES, network or networks.mlp([2, 3]))
     local = () if kind.num_clients else is_conditioning
     return dataclasses.replace(plain, kind=kind).model(local=local)
 
@@ -159,7 +159,7 @@ def test_one_row_or_a_vector_of_ones_own_is_the_same():
 
 
 def test_every_network_can_be_gated(for_network):
-    for name in architectures.NETWORKS:
+    for name in NETWORKS:
         batch, plain = for_network(name, 7)
         gated = dataclasses.replace(plain, kind=GatedLayers())
         if name.endswith("_bn"):

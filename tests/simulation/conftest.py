@@ -10,7 +10,7 @@ from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 FEATURES, CLASSES = 4, 3
 
@@ -49,7 +49,7 @@ def make_process() -> MakeProcess:
     def make(method: str, learning_rate: float = 0.1) -> FederatedProcess:
         if (method, learning_rate) not in made:
             element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-            architecture = architectures.make("small", element, CLASSES, architectures.mlp([5]))
+            architecture = architectures.make("small", element, CLASSES, networks.mlp([5]))
             optimizer = tff.learning.optimizers.build_sgdm(learning_rate)
             training = LocalTraining(optimizer, batch_size=4, epochs=1)
             made[method, learning_rate] = methods.build(method, architecture, training, seed=1)

@@ -15,7 +15,7 @@ import tensorflow_federated as tff
 
 from tff_het import methods, seeding
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import feeding, remote, several_workers
 from tff_het.simulation.shared_examples import SharedExamples
 from tff_het.simulation.worker_process import WorkerProcess
@@ -162,7 +162,7 @@ def opt_fl(make_population):
     """A method whose aggregator is no mean: it stacks updates in the clients' order."""
     test = make_population(3)[2].test
     element = {"x": (np.dtype(np.float32), (4,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("small", element, 3, architectures.mlp([5]))
+    architecture = architectures.make("small", element, 3, networks.mlp([5]))
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=4, epochs=1)
     return methods.build("opt_fl", architecture, training, seed=1, selection=test)
 

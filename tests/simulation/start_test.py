@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 from tff_het import methods
 from tff_het.clients import Population
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation import start as starts
 from tff_het.simulation.loop import Settings
@@ -127,7 +127,7 @@ def test_clients_that_do_not_train_keep_the_local_part(make_process, train, begu
 def test_what_is_new_has_the_values_of_the_method(each_runtime, begun):
     """An auxiliary network, of which the first model knows nothing."""
     element = {"x": (np.dtype(np.float32), (4,)), "y": (np.dtype(np.int32), ())}
-    network = architectures.make("small", element, 3, architectures.mlp([5]))
+    network = architectures.make("small", element, 3, networks.mlp([5]))
     sgd = tff.learning.optimizers.build_sgdm(0.1)
     training = LocalTraining(sgd, batch_size=4, epochs=1)
     process = methods.build("lg_fedavg", network, training, seed=1, local_loss="supervised")

@@ -31,7 +31,7 @@ def build_ave_fl(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds AveFL.
+    """Builds AveFL: the server takes the mean of the devices' models, each counting the same.
 
     Args:
       architecture: The network, all of it global.

@@ -20,7 +20,7 @@ from tff_het.models.architectures import Architecture
 def build_centralized(
     architecture: Architecture, training: LocalTraining, *, seed: int
 ) -> FederatedProcess:
-    """Builds centralised training; to be trained on the pooled client alone.
+    """Builds centralised training: one model on everybody's examples, pooled at one client.
 
     Args:
       architecture: The network, all of it in one place.

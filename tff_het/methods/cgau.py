@@ -43,7 +43,7 @@ def build_cgau(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds CGAU.
+    """Builds CGAU: gated layers, shifted by vectors that each client learns for itself.
 
     Args:
       architecture: The network; its hidden layers become gated ones of the same width.

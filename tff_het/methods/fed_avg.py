@@ -27,7 +27,7 @@ def build_fed_avg(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds federated averaging.
+    """Builds federated averaging: everything is shared, nothing stays at the client.
 
     Args:
       architecture: The network, all of it global.

@@ -33,7 +33,7 @@ def build_fed_prox(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds FedProx.
+    """Builds FedProx: a proximal term holds clients near the global model.
 
     Args:
       architecture: The network, all of it global.

@@ -38,7 +38,7 @@ def build_fed_recon(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds federated reconstruction.
+    """Builds federated reconstruction: clients refit the classifier in every round.
 
     Args:
       architecture: The network.

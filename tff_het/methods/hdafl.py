@@ -31,7 +31,7 @@ def build_hdafl(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds HDAFL.
+    """Builds HDAFL: shared features, a private classifier.
 
     Args:
       architecture: The network.

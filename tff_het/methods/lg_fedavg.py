@@ -48,7 +48,7 @@ def build_lg_fedavg(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds LG-FedAvg.
+    """Builds LG-FedAvg: local representations, and a global model that works on them.
 
     Args:
       architecture: The network.

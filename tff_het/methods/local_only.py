@@ -13,7 +13,7 @@ from tff_het.models.architectures import Architecture
 def build_local_only(
     architecture: Architecture, training: LocalTraining, *, seed: int
 ) -> FederatedProcess:
-    """Builds local training.
+    """Builds local training: every client keeps all of its model, and nothing travels.
 
     Args:
       architecture: The network, all of it local.

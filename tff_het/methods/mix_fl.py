@@ -33,7 +33,10 @@ def build_mix_fl(
     selection: Mapping[str, np.ndarray],
     dropout_samples: int = 20,
 ) -> FederatedProcess:
-    """Builds MixFL; arguments and errors as `build_opt_fl`."""
+    """Builds MixFL: the server takes the better of what AveFL and OptFL would take.
+
+    Arguments and errors are those of `build_opt_fl`.
+    """
     model = architecture.model(local=())
     judging = Selection(selection, dropout_samples, seeding.stateless_seed(seed, seeding.SERVER))
     return compose(

@@ -36,7 +36,7 @@ def build_opt_fl(
     selection: Mapping[str, np.ndarray],
     dropout_samples: int = 20,
 ) -> FederatedProcess:
-    """Builds OptFL.
+    """Builds OptFL: the server takes the most accurate of the devices' models.
 
     Args:
       architecture: The network, all of it global.

@@ -51,7 +51,7 @@ def build_q_ffl(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds q-FedAvg.
+    """Builds q-FedAvg: clients with a high loss count more (q-FFL).
 
     Args:
       architecture: The network, all of it global.

@@ -2,39 +2,33 @@
 
 import inspect
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tff_het.learning.client_work import LocalTraining
-from tff_het.learning.process import FederatedProcess
-from tff_het.methods.ave_fl import build_ave_fl
-from tff_het.methods.centralized import build_centralized
-from tff_het.methods.cgau import build_cgau
-from tff_het.methods.fed_avg import build_fed_avg
-from tff_het.methods.fed_prox import build_fed_prox
-from tff_het.methods.fed_recon import build_fed_recon
-from tff_het.methods.hdafl import build_hdafl
-from tff_het.methods.lg_fedavg import build_lg_fedavg
-from tff_het.methods.local_only import build_local_only
-from tff_het.methods.mix_fl import build_mix_fl
-from tff_het.methods.opt_fl import build_opt_fl
-from tff_het.methods.q_ffl import build_q_ffl
-from tff_het.methods.waffle import build_waffle
-from tff_het.models.architectures import Architecture
+from tff_het.registry import Registry
 
-METHODS: dict[str, Callable[..., FederatedProcess]] = {
-    "fed_avg": build_fed_avg,
-    "fed_prox": build_fed_prox,
-    "q_ffl": build_q_ffl,
-    "fed_recon": build_fed_recon,
-    "hdafl": build_hdafl,
-    "lg_fedavg": build_lg_fedavg,
-    "cgau": build_cgau,
-    "waffle": build_waffle,
-    "ave_fl": build_ave_fl,
-    "opt_fl": build_opt_fl,
-    "mix_fl": build_mix_fl,
-    "local_only": build_local_only,
-    "centralized": build_centralized,
-}
+if TYPE_CHECKING:
+    from tff_het.learning.client_work import LocalTraining
+    from tff_het.learning.process import FederatedProcess
+    from tff_het.models.architectures import Architecture
+
+METHODS: Registry["Callable[..., FederatedProcess]"] = Registry(
+    "method",
+    {
+        "fed_avg": "tff_het.methods.fed_avg:build_fed_avg",
+        "fed_prox": "tff_het.methods.fed_prox:build_fed_prox",
+        "q_ffl": "tff_het.methods.q_ffl:build_q_ffl",
+        "fed_recon": "tff_het.methods.fed_recon:build_fed_recon",
+        "hdafl": "tff_het.methods.hdafl:build_hdafl",
+        "lg_fedavg": "tff_het.methods.lg_fedavg:build_lg_fedavg",
+        "cgau": "tff_het.methods.cgau:build_cgau",
+        "waffle": "tff_het.methods.waffle:build_waffle",
+        "ave_fl": "tff_het.methods.ave_fl:build_ave_fl",
+        "opt_fl": "tff_het.methods.opt_fl:build_opt_fl",
+        "mix_fl": "tff_het.methods.mix_fl:build_mix_fl",
+        "local_only": "tff_het.methods.local_only:build_local_only",
+        "centralized": "tff_het.methods.centralized:build_centralized",
+    },
+)
 # Methods that train on the pooled examples of all clients (`Population.with_pooled`).
 _ON_POOLED_EXAMPLES = ("centralized",)
 
@@ -55,15 +49,13 @@ def options(name: str) -> tuple[str, ...]:
     Raises:
       ValueError: If there is no such method.
     """
-    if name not in METHODS:
-        raise ValueError(f"There is no method {name!r}; there are: {', '.join(METHODS)}.")
     parameters = inspect.signature(METHODS[name]).parameters.values()
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "seed")
 
 
 def build(
-    name: str, architecture: Architecture, training: LocalTraining, *, seed: int, **given
-) -> FederatedProcess:
+    name: str, architecture: "Architecture", training: "LocalTraining", *, seed: int, **given
+) -> "FederatedProcess":
     """Builds the process of a method.
 
     Raises:

@@ -49,7 +49,7 @@ def build_waffle(
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
-    """Builds WAFFLe.
+    """Builds WAFFLe: every client chooses from a shared dictionary of rank-1 weight factors.
 
     Args:
       architecture: The network.

@@ -12,7 +12,7 @@ from tensorflow.python.eager import context
 from tff_het import methods, seeding
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.models import architectures
+from tff_het.models import architectures, networks
 
 FEATURES, CLASSES, CLIENTS, ROUNDS, WARM_UP = 64, 3, 4, 300, 20
 
@@ -26,7 +26,7 @@ def resident() -> float:
 
 def build(method: str, seed: int) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("small", element, CLASSES, architectures.mlp([64]))
+    architecture = architectures.make("small", element, CLASSES, networks.mlp([64]))
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=8, epochs=1)
     return methods.build(method, architecture, training, seed=seed)
 
