@@ -17,7 +17,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": {"clients", "learning", "models", "evaluation"},
 }
 # These belong to no room and serve all.
-SHARED = {"dying_with_parent", "kept", "numbers", "quiet", "registry", "seeding", "writing"}
+SHARED = {
+    "dying_with_parent",
+    "kept",
+    "kinds",
+    "numbers",
+    "quiet",
+    "registry",
+    "seeding",
+    "writing",
+}
 # What `embeddings/` may import of tff_het; experiments and tests may import everything.
 EMBEDDINGS_MAY_IMPORT = {"datasets"}
 

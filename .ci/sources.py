@@ -16,16 +16,16 @@ FOLDERS = (".ci", "docs", "embeddings", "experiments", "tests", "tff_het")
 LOADED_BY_NAME = {
     "experiments.registry": ("experiments.*.*",),
     # It hashes the source of all that takes part in a run.
-    "experiments.harness.identity": ("//:tff_het", "experiments.flags.*", "experiments.train"),
+    "experiments.harness.identity": ("//:tff_het", "experiments.run.*"),
 }
 
 # Test -> files that it reads in the checkout, as labels. A test that asks where the checkout is and
 # is not listed is given all of it, and so runs anew whenever any file changes.
 FILES_READ: dict[str, tuple[str, ...]] = {
     "tests/experiments/conftest.py": (),
-    "tests/experiments/flags_test.py": ("//experiments:all_files",),
     "tests/experiments/harness/program_test.py": (),
     "tests/experiments/harness/table3_test.py": (),
+    "tests/experiments/run/config_test.py": ("//experiments:all_files",),
     "tests/experiments/train_test.py": (),
     "tests/simulation/runtime_test.py": (),
 }

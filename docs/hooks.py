@@ -2,7 +2,7 @@
 
 Results, architecture and the like stand elsewhere in the repository and are shown as they are. The
 reference has one page for each room of the library, made of the modules that are there, and one
-of the training program's flags.
+of a run's settings.
 """
 
 import pathlib
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, uri, abs_src_path=str(path)))
     # Under another name: the site's first page is docs/index.md.
     files.append(File.generated(config, "overview.md", abs_src_path=str(ROOT / "README.md")))
-    files.append(File.generated(config, "reference/flags.md", content=flags()))
+    files.append(File.generated(config, "reference/settings.md", content=settings()))
     for package in sorted((ROOT / "tff_het").glob("*/__init__.py")):
         room = package.parent.name
         files.append(File.generated(config, f"reference/{room}.md", content=reference(room)))
@@ -60,29 +60,34 @@ def reference(room: str) -> str:
     return title + options + "\n" + "\n".join(blocks)
 
 
-def flags() -> str:
-    """Returns the page on the flags of `experiments.train`, in the order of their definition."""
-    from absl import flags as absl_flags
+def settings() -> str:
+    """Returns the page on the settings of a run, in the order of their definition."""
+    from experiments.run import config, fields, options
+    from tff_het import kinds
 
-    # Here, since they bring TensorFlow with them.
-    from experiments.flags import data, method, run
+    def entry(name: str, field: fields.Field) -> str:
+        parts = [f"### {name} {{ #{name} }}", field.help]
+        if values := kinds.hint(field.kind):
+            parts.append(f"Values: `{values}`.")
+        if field.default is not None:
+            parts.append(f"Default: `{kinds.text(field.default)}`.")
+        return "\n\n".join(parts)
 
     parts = [
-        "# Flags of experiments.train",
-        "As `python -m experiments.train --help` prints them. `--flagfile=FILE` reads flags from a "
-        "file, one a line. Where no default is named, it is none, or what the text says.",
+        "# Settings of a run",
+        "Each is a flag of `python -m experiments.train`, a line of a YAML file and an argument of "
+        "`RunConfig.of`. Where no default is named, it is none, or what the text says.",
     ]
-    for group in (data, method, run):
-        title, _, rest = (group.__doc__ or "").partition(": ")
+    for section in config.SECTIONS.values():
+        title, _, rest = (section.__doc__ or "").partition("\n")[0].partition(": ")
         parts += [f"## {title}", rest[:1].upper() + rest[1:]]
-        for flag in absl_flags.FLAGS.get_flags_for_module(group):
-            values = getattr(flag.parser, "enum_values", ())
-            text = flag.help.removeprefix(f"<{'|'.join(values)}>: ")  # Which absl puts there.
-            parts += [f"### --{flag.name} {{ #{flag.name} }}", text]
-            if values:
-                parts.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
-            if flag.default is not None:
-                parts.append(f"Default: `{flag.default_as_str.strip(chr(39))}`.")
+        parts += [entry(name, field) for name, field in fields.of(section).items()]
+    parts.append("## Options")
+    for role, owner, known in options.owners():
+        parts += [
+            f"Of `--{role}={owner}`:",
+            *(entry(f"{owner}.{name}", field) for name, field in known.items()),
+        ]
     return "\n\n".join(parts)
 
 

@@ -7,44 +7,44 @@ Columns are data sets and partitions, rows methods; a second table has each meth
 to the first one, paired by seed. The page is OUTPUT_DIR/comparison/index.html.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 
-from absl import flags
-
 from experiments import report
-from experiments.flags import command_line
 from experiments.harness import program
 from experiments.harness.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
 from experiments.harness.measures import Measure, difference, metric
-from tff_het import datasets, methods, partitions
+from experiments.run import command_line, plugins
+from tff_het.datasets import DATASETS
+from tff_het.kinds import Whole
+from tff_het.methods import METHODS
+from tff_het.partitions import PARTITIONS
 
 _SECONDS = 60.0  # Nothing is known of settings that a user chooses.
 
 
-def define_flags() -> flags.FlagValues:
-    """Returns this program's flags, not yet parsed."""
-    values = program.define_run_flags()
-    lists = (
-        ("datasets", datasets.names(), ["digits"], "Data sets"),
-        ("partitions", partitions.names(), ["iid", "disjoint_classes"], "Partitions"),
-        ("methods", methods.names(), ["hdafl", "fed_avg"], "Methods; the first is the reference"),
-    )
-    for name, known, default, what in lists:
-        text = f"{what}, of: {', '.join(known)}."
-        flags.DEFINE_list(name, default, text, flag_values=values)
-    flags.DEFINE_string(
-        "metric", "local_test_accuracy_mean", "An entry of summary.json.", flag_values=values
-    )
-    flags.DEFINE_multi_string(
-        "set",
-        [],
-        "A flag of experiments.train for all runs, such as rounds=10; may be repeated.",
-        flag_values=values,
-    )
-    values["seeds"].default = 3
-    values["seeds"].unparse()
-    return values
+@dataclasses.dataclass(frozen=True)
+class Settings(program.Making):
+    """Settings of this program.
+
+    Attributes:
+      seeds: Seeds 0 to this, exclusive.
+      datasets: Data sets.
+      partitions: Partitions.
+      methods: Methods; the first is the reference.
+      metric: An entry of summary.json.
+      set: A setting of experiments.train for all runs, such as rounds=10; may be repeated.
+      plugin: As in training.
+    """
+
+    seeds: Whole | None = 3
+    datasets: Sequence[str] = ("digits",)
+    partitions: Sequence[str] = ("iid", "disjoint_classes")
+    methods: Sequence[str] = ("hdafl", "fed_avg")
+    metric: str = "local_test_accuracy_mean"
+    set: tuple[str, ...] = ()
+    plugin: Sequence[str] = ()
 
 
 def experiment(
@@ -69,9 +69,9 @@ def experiment(
     Raises:
       ValueError: If a name does not exist or is there twice, or a flag has no value.
     """
-    _check("datasets", data_sets, datasets.names())
-    _check("partitions", partition_names, partitions.names())
-    _check("methods", method_names, methods.names())
+    _check("datasets", data_sets, sorted(DATASETS))
+    _check("partitions", partition_names, sorted(PARTITIONS))
+    _check("methods", method_names, list(METHODS))
     if without := [text for text in common if "=" not in text]:
         raise ValueError(f"--set takes name=value, found {without[0]!r}.")
     shared = dict(text.split("=", 1) for text in common)
@@ -125,26 +125,28 @@ def experiment(
     )
 
 
-def of_flags(values: flags.FlagValues) -> Experiment:
-    """Makes the matrix that the flags name."""
+def of(settings: Settings) -> Experiment:
+    """Makes the matrix that the settings name."""
+    assert settings.seeds is not None
+    plugin = [f"plugin={','.join(settings.plugin)}"] if settings.plugin else []
     return experiment(
-        data_sets=values["datasets"].value,
-        partition_names=values["partitions"].value,
-        method_names=values["methods"].value,
-        metric_name=values["metric"].value,
-        common=values["set"].value,
-        num_seeds=values["seeds"].value,
+        data_sets=settings.datasets,
+        partition_names=settings.partitions,
+        method_names=settings.methods,
+        metric_name=settings.metric,
+        common=[*plugin, *settings.set],
+        num_seeds=settings.seeds,
     )
 
 
 def main(argv: Sequence[str]) -> int:
     """Makes the runs and writes the page; returns the exit code."""
-    values = define_flags()
-    program.parse(values, __doc__, argv)
+    settings = command_line.settings(Settings, argv, __doc__)
     with command_line.errors_in_one_line():
-        made = of_flags(values)
-        if (code := program.make_runs(made, "quick", values)) == 0 and not values["dry_run"].value:
-            print(report.write([made], command_line.folder(values), "comparison"))
+        plugins.load(settings.plugin)
+        made = of(settings)
+        if (code := program.make_runs(made, "quick", settings)) == 0 and not settings.dry_run:
+            print(report.write([made], command_line.folder(settings.output_dir), "comparison"))
     return code
 
 
@@ -161,4 +163,4 @@ def _check(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main(sys.argv[1:]))

@@ -18,16 +18,14 @@ experiments.train are accepted and not looked at, so that its presets and flagfi
 
 import csv
 import io
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from absl import flags
 
-from experiments import comparison, configure, dealing
-from experiments.flags import command_line, data
-from experiments.flags import run as run_flags
+from experiments.run import command_line, comparison, data
 from tff_het.evaluation import heterogeneity
 from tff_het.simulation import records
 
@@ -53,23 +51,24 @@ class Row(NamedTuple):
     emd: float
 
 
-def main(argv: Sequence[str]) -> None:
-    """Prints the table, and writes it where that is asked for."""
-    del argv
+def main(argv: Sequence[str]) -> int:
+    """Prints the table, and writes it where that is asked for; returns the exit code."""
+    # In training, results always go somewhere.
+    config = command_line.run_config(argv, __doc__, below={"output_dir": ""})
     with command_line.errors_in_one_line():
-        configure.fill_in_defaults()
-        dealt = dealing.deal()
+        dealt = data.deal(config)
         rows = measure(dealt)
-        if run_flags.OUTPUT_DIR.value:
-            folder = Path(run_flags.OUTPUT_DIR.value)
+        if config.run.output_dir:
+            folder = Path(config.run.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
             records.write_atomically(folder / "heterogeneity.csv", _csv(rows))
         print(f"{dealt.dataset.name}: {dealt.dataset.source}")
         print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
         print(_table(rows))
+    return 0
 
 
-def measure(dealt: dealing.Dealt) -> list[Row]:
+def measure(dealt: data.Dealt) -> list[Row]:
     """Measures each client.
 
     Args:
@@ -124,12 +123,5 @@ def _csv(rows: Sequence[Row]) -> str:
     return buffer.getvalue()
 
 
-def run() -> None:
-    """Runs the program on the command line's flags."""
-    # In training, results always go somewhere.
-    flags.set_default(run_flags.OUTPUT_DIR, "")
-    command_line.run(main, groups=(data,))
-
-
 if __name__ == "__main__":
-    run()
+    sys.exit(main(sys.argv[1:]))

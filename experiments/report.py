@@ -5,16 +5,15 @@
 The page is OUTPUT_DIR/report/index.html: one file that needs no network.
 """
 
+import dataclasses
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from absl import flags
-
 from experiments import registry
-from experiments.flags import command_line
-from experiments.harness import files, page, program, sections
+from experiments.harness import files, page, sections
 from experiments.harness.experiment import Experiment
+from experiments.run import command_line
 from tff_het.simulation import records
 
 
@@ -49,15 +48,24 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     return folder / "index.html"
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      output_dir: Where the results are.
+    """
+
+    output_dir: str = "runs"
+
+
 def main(argv: Sequence[str]) -> int:
     """Writes the report; returns the exit code."""
-    values = flags.FlagValues()
-    flags.DEFINE_string("output_dir", "runs", "Where the results are.", flag_values=values)
-    program.parse(values, __doc__, argv)
+    settings = command_line.settings(Settings, argv, __doc__)
     with command_line.errors_in_one_line():
-        print(write(registry.experiments(), command_line.folder(values)))
+        print(write(registry.experiments(), command_line.folder(settings.output_dir)))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main(sys.argv[1:]))

@@ -7,28 +7,42 @@ encrypted nor authenticated, and executes whatever it is sent: trusted networks 
 docs/several_machines.md.
 """
 
+import dataclasses
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
-from experiments.flags import command_line, numbers
-from tff_het.simulation.worker_process import WorkerProcess
-
-_PORT = numbers.whole("port", None, "Where it serves.", high=2**16 - 1, required=True)
-_CLIENTS_IN_PARALLEL = numbers.whole(
-    "clients_in_parallel",
-    None,
-    "Clients that train at the same time. Default: one a core. Results do not depend on it.",
-)
+from experiments.run import command_line
+from tff_het.kinds import Whole
+from tff_het.numbers import Number
 
 
-def main(argv: Sequence[str]) -> None:
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      port: Where it serves; required.
+      clients_in_parallel: Clients that train at the same time. Default: one a core. Results do not
+        depend on it.
+    """
+
+    port: Annotated[int, Number(1, 2**16 - 1, is_whole=True)] | None = None
+    clients_in_parallel: Whole | None = None
+
+
+def main(argv: Sequence[str]) -> int:
     """Serves until a signal comes; exit code 1 where the worker ends by itself."""
-    del argv
+    settings = command_line.settings(Settings, argv, __doc__)
+    if settings.port is None:
+        command_line.refuse("--port is missing: give one, such as --port=8000.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     with command_line.errors_in_one_line():
-        worker = WorkerProcess(_CLIENTS_IN_PARALLEL.value, port=_PORT.value)
+        from tff_het.simulation.worker_process import WorkerProcess
+
+        worker = WorkerProcess(settings.clients_in_parallel, port=settings.port)
     try:
         with command_line.errors_in_one_line(exit_code=1):
             worker.wait_until_serving()
@@ -40,4 +54,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    sys.exit(main(sys.argv[1:]))

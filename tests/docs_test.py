@@ -16,11 +16,8 @@ from typing import NamedTuple
 
 import programs
 import pytest
-from absl import flags
 
-from experiments.flags import data as data_flags
-from experiments.flags import method as method_flags
-from experiments.flags import run as run_flags
+from experiments.run import command_line
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -256,9 +253,7 @@ def prose() -> Iterator[tuple[pathlib.Path, str]]:
                     # Without code, and without names of parameters.
                     text = re.sub(r"`[^`]*`|^ +\w+:", "", ast.get_docstring(node) or "", flags=re.M)
                     yield path, text
-    for group in (data_flags, method_flags, run_flags):
-        for flag in flags.FLAGS.get_flags_for_module(group):
-            yield pathlib.Path(f"--{flag.name}"), flag.help
+    yield pathlib.Path("--help"), command_line.help_text()
 
 
 def test_words_that_readers_stumble_over_stay_away():
@@ -298,7 +293,7 @@ def test_links_lead_to_files(document):
 def test_every_room_has_a_page_of_reference():
     pages = set(re.findall(r"reference/(\w+)\.md", (ROOT / "mkdocs.yml").read_text()))
     rooms = {path.parent.name for path in ROOT.glob("tff_het/*/__init__.py")}
-    assert pages == {"flags", *rooms}
+    assert pages == {"settings", *rooms}
 
 
 def test_citation_names_this_version_and_five_papers():

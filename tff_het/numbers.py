@@ -62,6 +62,14 @@ class Number:
         start = f"above {low}" if self.above else f"from {low}"
         return f"{kind} {start} and {'below' if self.below else 'at most'} {high}"
 
+    @property
+    def hint(self) -> str:
+        """Returns the range without what computers add to it."""
+        text = str(self)
+        for end in (f" to {INT32}", f" to {FLOAT32:.4g}", f" and at most {FLOAT32:.4g}"):
+            text = text.replace(end, "")
+        return text
+
     def check(self, name: str, given: Any) -> None:
         """Raises ValueError, beginning with the name, if `given` is no such number."""
         try:

@@ -4,11 +4,32 @@ import ast
 import functools
 import importlib
 import importlib.util
-from collections.abc import Collection, Iterator, Mapping
+import inspect
+import re
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from tff_het import kinds
 
 T = TypeVar("T")
+
+
+class Parameter(NamedTuple):
+    """What can be set of a function.
+
+    Attributes:
+      name: Its name.
+      kind: What its values are, see `kinds`.
+      default: Its value where nobody sets it.
+      help: What the docstring says of it.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+    help: str
 
 
 class Registry(Collection[str], Generic[T]):
@@ -64,26 +85,82 @@ class Registry(Collection[str], Generic[T]):
         text = _docstring(place) if isinstance(place, str) else cast(Any, place).__doc__
         return (text or "").strip().partition("\n")[0]
 
+    def parameters(self, name: str) -> list[Parameter]:
+        """Returns the keyword-only parameters of a function that can be set, in its order.
+
+        Raises:
+          ValueError: If nothing has this name.
+        """
+        place = self._place(name)
+        if isinstance(place, str):
+            found = _definition(place)
+            return _of_source(found) if isinstance(found, ast.FunctionDef) else []
+        return _of_function(place) if inspect.isfunction(place) else []
+
     def _place(self, name: str) -> str | T:
         if name not in self._places:
             raise ValueError(f"There is no {self._kind} {name!r}; there are: {', '.join(self)}.")
         return self._places[name]
 
 
+def documented(docstring: str | None, section: str) -> dict[str, str]:
+    """Returns what a docstring says in a section of the form of 'Args:', by name."""
+    _, _, rest = inspect.cleandoc(docstring or "").partition(f"{section}:\n")
+    found: dict[str, str] = {}
+    for paragraph in re.split(r"\n(?=  ?\S|\S)", f"\n{rest}")[1:]:
+        match = re.match(r"  (\w+): (.*)", paragraph, re.S)
+        if match is None:
+            break
+        found[match[1]] = " ".join(match[2].split())
+    return found
+
+
+def _of_source(function: ast.FunctionDef) -> list[Parameter]:
+    texts = documented(ast.get_docstring(function), "Args")
+    arguments = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return [
+        Parameter(argument.arg, kind, _value(default), texts.get(argument.arg, ""))
+        for argument, default in arguments
+        if argument.annotation and (kind := kinds.of(ast.unparse(argument.annotation))) is not None
+    ]
+
+
+def _of_function(function: Callable) -> list[Parameter]:
+    texts = documented(function.__doc__, "Args")
+    hints = typing.get_type_hints(function, include_extras=True)
+    return [
+        Parameter(name, kind, None if p.default is p.empty else p.default, texts.get(name, ""))
+        for name, p in inspect.signature(function).parameters.items()
+        if p.kind is p.KEYWORD_ONLY and (kind := kinds.of(hints.get(name))) is not None
+    ]
+
+
+def _value(default: ast.expr | None) -> Any:
+    """What a default is: a literal, or numbers that are computed with."""
+    return None if default is None else eval(ast.unparse(default), {"__builtins__": {}})
+
+
 def _docstring(place: str) -> str | None:
     """The docstring of a function, or the one behind an assignment, read off the source."""
-    module, _, attribute = place.partition(":")
-    body = _source(module).body
-    for statement, following in zip(body, [*body[1:], None], strict=True):
-        match statement, following:
-            case ast.FunctionDef(name=name), _ if name == attribute:
-                return ast.get_docstring(statement)
-            case (
-                ast.Assign(targets=[ast.Name(id=name)]),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ) if name == attribute:
-                return text
+    found = _definition(place)
+    if isinstance(found, ast.FunctionDef):
+        return ast.get_docstring(found)
+    body = _source(place.partition(":")[0]).body
+    following = body[body.index(found) + 1 :]
+    match following[:1]:
+        case [ast.Expr(value=ast.Constant(value=str(text)))]:
+            return text
     return None
+
+
+def _definition(place: str) -> ast.stmt:
+    module, _, attribute = place.partition(":")
+    for statement in _source(module).body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+                if name == attribute:
+                    return statement
+    raise ValueError(f"There is no {place}.")
 
 
 @functools.lru_cache

@@ -10,56 +10,71 @@ a checkpoint after each round, as with --client_store=disk. The figures are medi
 table ends with ratios to the smallest population. It needs some 55 KB of disk a client.
 """
 
+import dataclasses
 import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import tensorflow_federated as tff
-from absl import flags
 
-from experiments.flags import command_line, numbers
+from experiments.run import command_line
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, networks
+from tff_het.numbers import INT32, Number
 from tff_het.simulation import checkpoints, cohorts, loop, records, runtime
-
-_POPULATIONS = flags.DEFINE_list("populations", ["1000", "10000", "100000"], "Numbers of clients.")
-_ROUNDS = numbers.whole("rounds", 20, "Rounds timed of each.", low=2)
-_FOLDER = flags.DEFINE_string("folder", None, "Where the stores are made. Default: /tmp or so.")
-_JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
 COHORT = 100
 FEATURES, UNITS, EXAMPLES = 124, 100, 100  # 12,500 variables of 4 bytes are local.
 _WARM_UP = 3  # Rounds before those timed: the first one traces and compiles.
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      populations: Numbers of clients.
+      rounds: Rounds timed of each.
+      folder: Where the stores are made. Default: /tmp or so.
+      json: A file for the figures.
+    """
+
+    populations: Sequence[str] = ("1000", "10000", "100000")
+    rounds: Annotated[int, Number(2, INT32, is_whole=True)] = 20
+    folder: str | None = None
+    json: str | None = None
+
+
 def main(argv: Sequence[str]) -> None:
     """Measures, prints a table, and writes the figures."""
-    del argv
+    settings = command_line.settings(Settings, argv, __doc__)
     with command_line.errors_in_one_line():
-        if not all(n.isdigit() and int(n) >= COHORT for n in _POPULATIONS.value):
+        if not all(n.isdigit() and int(n) >= COHORT for n in settings.populations):
             raise ValueError(
                 f"--populations needs numbers of at least {COHORT} clients, a cohort; found "
-                f"{','.join(_POPULATIONS.value)}."
+                f"{','.join(settings.populations)}."
             )
         figures = {}
-        for number in map(int, _POPULATIONS.value):
+        for number in map(int, settings.populations):
             with (
-                tempfile.TemporaryDirectory(dir=_FOLDER.value) as folder,
+                tempfile.TemporaryDirectory(dir=settings.folder) as folder,
                 runtime.use("in_process"),
             ):
-                figures[number] = measure(number, _ROUNDS.value, Path(folder))
+                figures[number] = measure(number, settings.rounds, Path(folder))
             shown = ", ".join(f"{name} {value:.3f}" for name, value in figures[number].items())
             print(f"{number:,} clients: {shown}", flush=True)
     print(table(figures))
-    if _JSON.value:
-        records.write_json(Path(_JSON.value), figures)
+    if settings.json:
+        records.write_json(Path(settings.json), figures)
 
 
 def measure(num_clients: int, rounds: int, folder: Path) -> dict[str, float]:
@@ -188,4 +203,4 @@ def _lines(path: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    main(sys.argv[1:])

@@ -8,7 +8,9 @@ thread that runs the loop: it waits while clients train, and saving goes on besi
 
 import collections
 import contextlib
+import dataclasses
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -17,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.benchmarks import round_time
-from experiments.flags import command_line, numbers
+from experiments.run import command_line
+from tff_het.kinds import Whole
 from tff_het.simulation import loop, runtime
 from tff_het.simulation.in_process import _private, context
-
-_ROUNDS = numbers.whole("rounds", 40, "Rounds profiled, after five to warm up.")
 
 _WARM_UP = 5
 _PARTS = {
@@ -35,10 +36,23 @@ _PARTS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      rounds: Rounds profiled, after five to warm up.
+    """
+
+    rounds: Whole = 40
+
+
 def main(argv: Sequence[str]) -> None:
     """Profiles the workloads and prints a table."""
-    del argv
-    shares = {name: profile(workload) for name, workload in round_time.WORKLOADS.items()}
+    settings = command_line.settings(Settings, argv, __doc__)
+    shares = {
+        name: profile(workload, settings.rounds) for name, workload in round_time.WORKLOADS.items()
+    }
     print("| | " + " | ".join(shares) + " |\n|---" + "|---" * len(shares) + "|")
     print("| ms a round | " + " | ".join(f"{s['round'] * 1e3:.0f}" for s in shares.values()) + " |")
     for part, label in _PARTS.items():
@@ -46,7 +60,7 @@ def main(argv: Sequence[str]) -> None:
         print(f"| {label} | " + " | ".join(values) + " |")
 
 
-def profile(workload: round_time.Workload) -> dict[str, float]:
+def profile(workload: round_time.Workload, num_rounds: int) -> dict[str, float]:
     """Returns seconds of each part, and of a whole round: medians over rounds."""
     found: dict[str, list[float]] = collections.defaultdict(list)
     spent: collections.defaultdict[str, float] = collections.defaultdict(float)
@@ -71,7 +85,7 @@ def profile(workload: round_time.Workload) -> dict[str, float]:
         _timed(spent),
         tempfile.TemporaryDirectory() as folder,
     ):
-        rounds = _WARM_UP + _ROUNDS.value
+        rounds = _WARM_UP + num_rounds
         round_time.train(workload, examples, Path(folder), rounds, after_round)
     return {part: statistics.median(values[_WARM_UP:]) for part, values in found.items()}
 
@@ -117,4 +131,4 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    main(sys.argv[1:])

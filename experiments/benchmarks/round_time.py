@@ -18,29 +18,25 @@ import collections
 import contextlib
 import dataclasses
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
-from absl import flags
 
-from experiments.flags import command_line, numbers
+from experiments.run import command_line
 from tff_het import methods
 from tff_het.clients import Client, Population
+from tff_het.kinds import Whole
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.models.layers import Layers
 from tff_het.simulation import feeding, loop, records, runtime
-
-_WORKLOADS = flags.DEFINE_list("workloads", ["W1", "W2", "W3"], "Which of W1, W2, W3.")
-_BLOCKS = numbers.whole("blocks", 7, "Blocks timed of each, after one to warm up.")
-_RUNTIME = flags.DEFINE_enum("runtime", "in_process", list(runtime.RUNTIMES), "What executes ours.")
-_JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
 CLIENTS = 10
 _LEARNING_RATE = 0.05
@@ -84,17 +80,34 @@ WORKLOADS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      workloads: Which of W1, W2, W3.
+      blocks: Blocks timed of each, after one to warm up.
+      runtime: What executes ours.
+      json: A file for the figures.
+    """
+
+    workloads: Sequence[str] = ("W1", "W2", "W3")
+    blocks: Whole = 7
+    runtime: Literal["in_process", "worker"] = "in_process"
+    json: str | None = None
+
+
 def main(argv: Sequence[str]) -> None:
     """Measures, prints a table, and writes the figures."""
-    del argv
+    settings = command_line.settings(Settings, argv, __doc__)
     figures = {}
-    for name in _WORKLOADS.value:
-        figures[name] = measure(WORKLOADS[name], _RUNTIME.value, _BLOCKS.value)
+    for name in settings.workloads:
+        figures[name] = measure(WORKLOADS[name], settings.runtime, settings.blocks)
         shown = ", ".join(f"{k} {v:.3f}" for k, v in figures[name].items())
-        print(f"{name} (s a round, medians of {_BLOCKS.value} blocks): {shown}", flush=True)
+        print(f"{name} (s a round, medians of {settings.blocks} blocks): {shown}", flush=True)
     print(table(figures))
-    if _JSON.value:
-        records.write_json(Path(_JSON.value), figures)
+    if settings.json:
+        records.write_json(Path(settings.json), figures)
 
 
 def measure(workload: Workload, runtime_name: str, blocks: int) -> dict[str, float]:
@@ -266,4 +279,4 @@ def _keras(workload: Workload) -> tf.keras.Model:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    main(sys.argv[1:])

@@ -9,24 +9,21 @@ has built. Times are from the flags to the first call of the process's `next`, i
 columns are the first round itself, in which TensorFlow compiles what is left.
 """
 
+import dataclasses
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow_federated as tff
-from absl import flags
 
-from experiments import train
-from experiments.flags import command_line
-from experiments.flags import run as run_flags
-from tff_het import methods
+from experiments.run import command_line, one
+from experiments.run.config import RunConfig
+from tff_het.methods import METHODS
 from tff_het.simulation import records, runtime
-
-_METHODS = flags.DEFINE_list("methods", list(methods.names()), "Which methods.")
-_JSON = flags.DEFINE_string("json", None, "A file for the figures.")
 
 _CLIENTS = 5
 _EDGE = {"model": "cnn_edge", "acquisition": "max_entropy", "acquisition_size": "10"}
@@ -70,14 +67,29 @@ class _Watched(tff.framework.SyncContext):
         return result
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      methods: Which methods.
+      runtime: What executes the rounds.
+      json: A file for the figures.
+    """
+
+    methods: Sequence[str] = tuple(METHODS)
+    runtime: Literal["in_process", "worker"] = "in_process"
+    json: str | None = None
+
+
 def main(argv: Sequence[str]) -> None:
     """Measures, prints a table, and writes the figures."""
-    del argv
+    settings = command_line.settings(Settings, argv, __doc__)
     figures = {}
-    with tempfile.TemporaryDirectory() as folder, runtime.use(run_flags.RUNTIME.value) as context:
+    with tempfile.TemporaryDirectory() as folder, runtime.use(settings.runtime) as context:
         # What a program pays once, whatever it trains, is no method's.
         _seconds("fed_avg", 0, Path(folder) / "warm", context, {"model": "mlp_two_layers_128"})
-        for method in _METHODS.value:
+        for method in settings.methods:
             place = Path(folder) / method
             first, second = (_seconds(method, seed, place, context) for seed in (0, 1))
             figures[method] = {
@@ -88,8 +100,8 @@ def main(argv: Sequence[str]) -> None:
             }
             print(f"{method}: {first[0]:.2f}, then {second[0]:.2f}", flush=True)
     print(table(figures))
-    if _JSON.value:
-        records.write_json(Path(_JSON.value), figures)
+    if settings.json:
+        records.write_json(Path(settings.json), figures)
 
 
 def _seconds(
@@ -113,7 +125,7 @@ def _seconds(
     }
     with tff.framework.get_context_stack().install(watched):
         started = time.perf_counter()
-        train.run(flag_values, folder / f"seed{seed}")
+        one.run(RunConfig.of(**flag_values), folder / f"seed{seed}").close()
     assert watched.began is not None
     return watched.began - started, watched.ended - watched.began
 
@@ -143,4 +155,4 @@ def table(figures: dict[str, dict[str, float]]) -> str:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    main(sys.argv[1:])

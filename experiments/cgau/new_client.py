@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import configure
 from experiments.cgau import settings
 from experiments.harness import program
 from experiments.harness.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
 from experiments.harness.measures import difference, metric
+from experiments.run import processes, setup
+from experiments.run.config import RunConfig
 from tff_het import seeding
 from tff_het.evaluation.new_client import NewClient
 from tff_het.simulation import cohorts, loop
@@ -46,8 +47,8 @@ def new_client(
     del folder
     values = {**flags, "seed": str(seed), "method": "cgau,fed_avg"}
     values |= {} if data_dir is None else {"data_dir": data_dir}
-    with configure.setup_with(values) as made:
-        processes = configure.processes(made)
+    made = setup.make(RunConfig.of(**values))
+    built = processes.build(made)
     able = [
         k
         for k, client in enumerate(made.population)
@@ -61,7 +62,7 @@ def new_client(
     course = dataclasses.replace(made.settings, eval_every=made.settings.rounds)
 
     found: dict[str, float] = {}
-    for name, process in processes.items():
+    for name, process in built.items():
         result = loop.train(process, made.population, cohorts.always(*others), course)
         result.client_states.close()
         weights, start = result.state.weights, process.init_state(joins, seed, result.state)

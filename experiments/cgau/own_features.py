@@ -1,14 +1,14 @@
 """Features of a network that was trained on the very images (section 5 of CGAU)."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
-from experiments import train
 from experiments.cgau import settings
+from experiments.run import one
+from experiments.run.config import RunConfig
 from tff_het import datasets, seeding
 
 ACCURACY = "best_local_test_accuracy_weighted_mean"
@@ -58,9 +58,8 @@ def compare(
     found = {"network_accuracy": float(accuracy)}
     for name, method in _METHODS.items():
         values = {**flags, "method": method, "dataset": "npz", "data_dir": str(path)}
-        train.run({**values, "seed": str(seed)}, folder / name)
-        summary = json.loads((folder / name / "summary.json").read_text())
-        found[f"{name}_accuracy"] = summary[ACCURACY]
+        with one.run(RunConfig.of(**values, seed=seed), folder / name) as result:
+            found[f"{name}_accuracy"] = result.summary[ACCURACY]
     path.unlink()
     return found
 

@@ -24,7 +24,7 @@ SHUFFLED = ("0.0", "0.2", "0.4", "0.6", "0.8", "1.0")
 CGAU, AVERAGED, BASELINE = "CGAU", "CGAU, conditioning averaged", "Baseline (ReLU)"
 METHODS: dict[str, dict[str, str]] = {
     CGAU: {"method": "cgau"},
-    AVERAGED: {"method": "cgau", "cgau_variant": "shared_one_hot"},
+    AVERAGED: {"method": "cgau", "cgau.variant": "shared_one_hot"},
     BASELINE: {"method": "fed_avg"},
 }
 _START_SECONDS = 8.0  # Reading data, clusters, tracing, and the first round's compilation.

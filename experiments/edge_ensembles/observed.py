@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import configure, observing
+from experiments.run import observing, processes, setup
+from experiments.run.config import RunConfig
 from tff_het.attacks.observation import Observation
 from tff_het.datasets import Examples
 from tff_het.evaluation import acquired, divergence
@@ -54,14 +55,14 @@ def last_round(
     values = {**flags, "seed": str(seed), "start_from": str(start_from)}
     if data_dir is not None:
         values["data_dir"] = data_dir
-    with configure.setup_with(values) as made:
-        ((name, process),) = configure.processes(made).items()
-        course = configure.course(made, name, process)
-        seen = observing.last_round(
-            process, course.population, course.schedule, made.settings, start=made.start
-        )
-        acquisition = made.training.acquisition
-        test, num_classes = made.dataset.test, made.dataset.num_classes
+    made = setup.make(RunConfig.of(**values))
+    ((name, process),) = processes.build(made).items()
+    course = processes.course(made, name, process)
+    seen = observing.last_round(
+        process, course.population, course.schedule, made.settings, start=made.start
+    )
+    acquisition = made.training.acquisition
+    test, num_classes = made.dataset.test, made.dataset.num_classes
     clients = seen.round.clients
     if len(clients) != len(made.population):
         raise ValueError(

@@ -63,7 +63,7 @@ class Size:
             **self.flags,
             **self.at_server,
             "partition": "disjoint_classes",
-            "client_classes": ";".join(classes),
+            "disjoint_classes.classes": ";".join(classes),
             "initial_examples": str(self.initial[0]),
         }
 

@@ -3,7 +3,7 @@
 import functools
 from typing import NamedTuple
 
-from experiments import dealing
+from experiments.run import data
 
 
 class Available(NamedTuple):
@@ -39,6 +39,6 @@ def find(name: str, data_dir: str | None) -> Available:
 @functools.cache
 def _find(name: str, data_dir: str | None) -> Available | str:
     try:
-        return Available(data_dir, dealing.load(name, data_dir).fingerprint())
+        return Available(data_dir, data.load(name, data_dir).fingerprint())
     except (FileNotFoundError, RuntimeError) as error:
         return " ".join(str(error).split())

@@ -15,18 +15,7 @@ from experiments.harness.experiment import Call, Training
 _ROOT = Path(__file__).parents[2]
 # What takes part in every run, from the flags to its summary.
 _LIBRARY = ("tff_het",)
-TRAINING = (
-    "experiments/adversaries.py",
-    "experiments/aggregation.py",
-    "experiments/at_server.py",
-    "experiments/configure.py",
-    "experiments/dealing.py",
-    "experiments/defaults.py",
-    "experiments/flags",
-    "experiments/summary.py",
-    "experiments/train.py",
-    "experiments/training_flags.py",
-)
+TRAINING = ("experiments/run",)
 
 
 def name(work: Training | Call) -> str:

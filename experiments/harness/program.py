@@ -1,74 +1,65 @@
 """The main function of every table and figure.
 
-Flags of a harness program are few and its own: those of the training program belong to the cells.
+Its settings are few and its own: those of a run belong to the cells.
 """
 
+import dataclasses
 import functools
 import os
 import signal
 import sys
 import time
 from collections.abc import Sequence
+from typing import Literal
 
-from absl import flags, logging
+from absl import logging
 
-from experiments.flags import command_line, numbers
 from experiments.harness import jobs, runner, store
-from experiments.harness.experiment import SCALES, Experiment
+from experiments.harness.experiment import Experiment
 from experiments.harness.store import Status
-from tff_het.simulation import runtime, several_workers
+from experiments.run import command_line
+from tff_het.kinds import Positive, Whole
 
 
-def define_flags() -> flags.FlagValues:
-    """Returns the flags of a table or figure, not yet parsed."""
-    values = define_run_flags()
-    flags.DEFINE_enum(
-        "scale",
-        "quick",
-        SCALES,
-        "smoke: seconds, to see that it runs; quick: at most an hour a paper on two cores; paper: "
-        "the paper's own settings.",
-        flag_values=values,
-    )
-    return values
+@dataclasses.dataclass(frozen=True)
+class Making:
+    """Settings of all programs that make runs.
+
+    Attributes:
+      data_dir: A folder with one folder for each data set; cells whose data are not there say so.
+        Without, data sets are downloaded where that is possible.
+      output_dir: Where the results go.
+      seeds: Seeds 0 to this, exclusive. Default: what the scale has.
+      dry_run: Print the plan with the time it may take, and stop.
+      shard: i/n makes part i of n, each on a machine of its own.
+      jobs: Runs made at the same time, each in a process of its own, with the runtime in_process.
+        Default: one a core. No result depends on it; what measures time runs alone.
+      runtime: What executes the rounds: this process, or TFF's own worker (the reference).
+      workers: As in training.
+      worker_deadline: As in training.
+    """
+
+    data_dir: str | None = None
+    output_dir: str = "runs"
+    seeds: Whole | None = None
+    dry_run: bool = False
+    shard: str = "1/1"
+    jobs: Whole | None = None
+    runtime: Literal["in_process", "worker"] = "in_process"
+    workers: Sequence[str] | None = None
+    worker_deadline: Positive | None = None
 
 
-def define_run_flags() -> flags.FlagValues:
-    """Returns the flags of all programs that make runs, not yet parsed."""
-    values = flags.FlagValues()
-    flags.DEFINE_string(
-        "data_dir",
-        None,
-        "A folder with one folder for each data set; cells whose data are not there say so. "
-        "Without, data sets are downloaded where that is possible.",
-        flag_values=values,
-    )
-    flags.DEFINE_string("output_dir", "runs", "Where the results go.", flag_values=values)
-    numbers.whole(
-        "seeds",
-        None,
-        "Seeds 0 to this, exclusive. Default: what the scale has.",
-        flag_values=values,
-    )
-    flags.DEFINE_bool(
-        "dry_run", False, "Print the plan with the time it may take, and stop.", flag_values=values
-    )
-    flags.DEFINE_string(
-        "shard", "1/1", "i/n makes part i of n, each on a machine of its own.", flag_values=values
-    )
-    numbers.whole(
-        "jobs",
-        None,
-        "Runs made at the same time, each in a process of its own, with the runtime in_process. "
-        "Default: one a core. No result depends on it; what measures time runs alone.",
-        flag_values=values,
-    )
-    flags.DEFINE_enum(
-        "runtime", "in_process", list(runtime.RUNTIMES), "As in training.", flag_values=values
-    )
-    flags.DEFINE_list("workers", None, "As in training.", flag_values=values)
-    numbers.real("worker_deadline", None, "As in training.", above=True, flag_values=values)
-    return values
+@dataclasses.dataclass(frozen=True)
+class Settings(Making):
+    """Settings of a table or figure.
+
+    Attributes:
+      scale: smoke: seconds, to see that it runs; quick: at most an hour a paper on two cores;
+        paper: the paper's own settings.
+    """
+
+    scale: Literal["smoke", "quick", "paper"] = "quick"
 
 
 def main(experiment: Experiment, description: str | None, argv: Sequence[str] | None = None) -> int:
@@ -77,30 +68,22 @@ def main(experiment: Experiment, description: str | None, argv: Sequence[str] | 
     Args:
       experiment: What is run.
       description: The program's docstring, for its help.
-      argv: Its command line; by default the process's.
+      argv: Its arguments; by default the process's.
 
     Returns:
-      The exit code: 1 where runs failed. Where flags do not fit, the program ends with code 2.
+      The exit code: 1 where runs failed. Where settings do not fit, the program ends with code 2.
     """
-    values = define_flags()
-    parse(values, description, argv or sys.argv)
+    given = sys.argv[1:] if argv is None else argv
+    settings = command_line.settings(Settings, given, description)
     with command_line.errors_in_one_line():
-        return make_runs(experiment, values["scale"].value, values)
+        return make_runs(experiment, settings.scale, settings)
 
 
-def parse(values: flags.FlagValues, description: str | None, argv: Sequence[str]) -> None:
-    """Reads a command line; ends the program where it asks for help or does not fit."""
-    if {"--help", "-h", "--helpshort"} & set(argv[1:]):
-        print(f"{description or ''}\n{values.get_help()}")
-        sys.exit(0)
-    command_line.read(values, list(argv))
-
-
-def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> int:
+def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
     """Makes the runs of one scale, or prints their plan; returns the exit code.
 
     Raises:
-      ValueError: If flags do not fit, or a file of results is damaged.
+      ValueError: If settings do not fit, or a file of results is damaged.
       OSError: If a file cannot be read or written.
     """
     logging.set_verbosity(logging.WARNING)
@@ -108,13 +91,13 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
         raise ValueError(
             f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
         )
-    index, parts = _shard(values["shard"].value)
-    executing, count = _executing(values), _jobs(values)
-    output_dir = command_line.folder(values)
-    seeds = range(values["seeds"].value or experiment.scales[scale].num_seeds)
+    index, parts = _shard(settings.shard)
+    executing, count = _executing(settings), _jobs(settings)
+    output_dir = command_line.folder(settings.output_dir)
+    seeds = range(settings.seeds or experiment.scales[scale].num_seeds)
     tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, parts)
-    if values["dry_run"].value:
-        print(plan_text(tasks, values["data_dir"].value))
+    if settings.dry_run:
+        print(plan_text(tasks, settings.data_dir))
         return 0
     for task in tasks:
         store.read(task.folder)  # What is damaged is refused before work starts.
@@ -123,39 +106,30 @@ def make_runs(experiment: Experiment, scale: str, values: flags.FlagValues) -> i
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         with command_line.errors_in_one_line(exit_code=1):
-            return _run(tasks, values, executing, count)
+            return _run(tasks, settings, executing, count)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _executing(values: flags.FlagValues) -> runner.Executing:
-    """What the flags name to execute runs.
+def _executing(settings: Making) -> runner.Executing:
+    """What the settings name to execute runs.
 
     Raises:
       ValueError: If they contradict each other, or an address is none.
     """
-    addresses, deadline = values["workers"].value, values["worker_deadline"].value
-    if addresses is None:
-        if deadline is not None:
-            raise ValueError("--worker_deadline belongs to --workers: give that too.")
-        return runner.on(values["runtime"].value)
-    use = functools.partial(
-        several_workers.use,
-        addresses,
-        deadline=several_workers.DEADLINE_SECONDS if deadline is None else deadline,
-    )
-    use()  # Checks the addresses; nothing is opened before it is entered.
-    return runner.Executing(f"worker, clients on {len(addresses)} more", use)
+    if settings.worker_deadline is not None and settings.workers is None:
+        raise ValueError("--worker_deadline belongs to --workers: give that too.")
+    return runner.on(settings.runtime, settings.workers, settings.worker_deadline)
 
 
-def _jobs(values: flags.FlagValues) -> int:
+def _jobs(settings: Making) -> int:
     """How many runs are made at the same time.
 
     Raises:
       ValueError: If several are asked for in a runtime that does not allow it.
     """
-    is_here = values["workers"].value is None and values["runtime"].value == "in_process"
-    asked = values["jobs"].value
+    is_here = settings.workers is None and settings.runtime == "in_process"
+    asked = settings.jobs
     if asked is not None and asked > 1 and not is_here:
         raise ValueError("--jobs belongs to --runtime=in_process: leave one of the two out.")
     if not is_here or not jobs.possible():
@@ -165,13 +139,13 @@ def _jobs(values: flags.FlagValues) -> int:
 
 def _run(
     tasks: Sequence[runner.Task],
-    values: flags.FlagValues,
+    settings: Making,
     executing: runner.Executing,
     count: int,
 ) -> int:
     bad, began = 0, time.perf_counter()
     run_all = runner.run_all if count == 1 else functools.partial(jobs.run_all, count=count)
-    made = run_all(tasks, data_dir=values["data_dir"].value, executing=executing)
+    made = run_all(tasks, data_dir=settings.data_dir, executing=executing)
     for number, (task, result) in enumerate(made, start=1):
         passed = time.perf_counter() - began
         print(
@@ -180,7 +154,7 @@ def _run(
             flush=True,
         )
         bad += result.status not in (Status.OK, Status.MISSING_DATA)
-    output_dir = values["output_dir"].value
+    output_dir = settings.output_dir
     print(f"The page: python -m experiments.report --output_dir={output_dir}")
     return 1 if bad else 0
 

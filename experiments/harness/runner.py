@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import train
 from experiments.harness import data, identity, store
 from experiments.harness.experiment import Call, Cell, Experiment, Training
 from experiments.harness.store import Results, Run, Status
-from tff_het.simulation import records, runtime, several_workers
+from experiments.run import executing, one
+from experiments.run.config import RunConfig
+from tff_het.simulation import runtime, several_workers
 
 # After these, nothing more can be executed until a runtime is opened anew.
 _RUNTIME_IS_GONE = (runtime.WorkerDied, several_workers.NoWorkerLeft)
@@ -40,9 +41,18 @@ class Executing(NamedTuple):
     use: Callable[[], contextlib.AbstractContextManager]
 
 
-def on(runtime_name: str) -> Executing:
-    """One of `runtime.RUNTIMES`."""
-    return Executing(runtime_name, functools.partial(runtime.use, runtime_name))
+def on(
+    runtime_name: str, workers: Sequence[str] | None = None, worker_deadline: float | None = None
+) -> Executing:
+    """What settings name, as `executing.use`.
+
+    Raises:
+      ValueError: If an address is none.
+    """
+    use = functools.partial(executing.use, runtime_name, workers, worker_deadline)
+    use()  # Checks the addresses; nothing is opened before it is entered.
+    name = runtime_name if workers is None else f"worker, clients on {len(workers)} more"
+    return Executing(name, use)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,9 +239,8 @@ def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
             values["data_dir"] = data_set.data_dir
         if start is not None:
             values["start_from"] = str(start)
-        train.run(values, folder)
-        summary = records.read_json(folder / "summary.json")
-        metrics = {k: v for k, v in summary.items() if isinstance(v, int | float)}
+        with one.run(RunConfig.of(**values), folder) as result:
+            metrics = {k: v for k, v in result.summary.items() if isinstance(v, int | float)}
     else:
         # Functions read all their data sets at one place; without any, they need none.
         place = next((one.data_dir for one in found.values()), None)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments import configure
+from experiments.run import processes, setup
+from experiments.run.config import RunConfig
 from tff_het import seeding
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 
@@ -38,13 +39,13 @@ def round_times(
     del folder
     values = {**flags, "seed": str(seed), "method": ",".join(methods)}
     values |= {} if data_dir is None else {"data_dir": data_dir}
-    with configure.setup_with(values) as made:
-        processes = configure.processes(made)
-    prepared = {name: Prepared(process, made.population) for name, process in processes.items()}
-    states = {name: process.initialize() for name, process in processes.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in processes}
+    made = setup.make(RunConfig.of(**values))
+    built = processes.build(made)
+    prepared = {name: Prepared(process, made.population) for name, process in built.items()}
+    states = {name: process.initialize() for name, process in built.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in built}
     for round_num in range(_WARM_UP + rounds):
-        for name, process in processes.items():
+        for name, process in built.items():
             clients = [
                 ClientInput(
                     client,

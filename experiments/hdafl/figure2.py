@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments import configure
 from experiments.harness import program
 from experiments.harness.experiment import (
     PERCENT,
@@ -31,6 +30,8 @@ from experiments.harness.measures import difference, metric
 from experiments.harness.store import Results
 from experiments.hdafl import settings
 from experiments.hdafl.settings import DISJOINT, FEMNIST, IID, NON_IID, OMNIGLOT, STAND_IN
+from experiments.run import setup
+from experiments.run.config import RunConfig
 
 _FILE = "class_counts.npy"
 _SECONDS = 5.0
@@ -62,9 +63,9 @@ def class_counts(
       class frequencies and those of all clients together: 0 where they are the same.
     """
     values = {**flags, "seed": str(seed)} | ({} if data_dir is None else {"data_dir": data_dir})
-    with configure.setup_with(values) as made:
-        labels, num_classes = made.dataset.train["y"], made.dataset.num_classes
-        counts = made.partition.class_counts(labels, num_classes=num_classes)
+    made = setup.make(RunConfig.of(**values))
+    labels, num_classes = made.dataset.train["y"], made.dataset.num_classes
+    counts = made.partition.class_counts(labels, num_classes=num_classes)
     np.save(folder / _FILE, counts)
     images = counts.sum(axis=1)
     shares = counts / images[:, None]
@@ -110,9 +111,9 @@ _PARTITION_FLAGS = (
     "partition",
     "num_clients",
     "shards_per_client",
-    "dirichlet_alpha",
-    "dirichlet_min_examples",
-    "group_column",
+    "dirichlet.alpha",
+    "dirichlet.min_examples",
+    "groups.column",
     "max_groups",
 )
 

@@ -86,7 +86,7 @@ _SMOKE = Size(
     },
     settings={
         IID: {"partition": "iid"},
-        NON_IID: {"partition": "dirichlet", "dirichlet_alpha": "0.3"},
+        NON_IID: {"partition": "dirichlet", "dirichlet.alpha": "0.3"},
         DISJOINT: {"partition": "shards", "shards_per_client": "2"},
     },
     selected={
@@ -99,8 +99,8 @@ _FASHION_SETTINGS = {
     IID: {"partition": "iid"},
     NON_IID: {
         "partition": "dirichlet",
-        "dirichlet_alpha": "0.3",
-        "dirichlet_min_examples": "300",
+        "dirichlet.alpha": "0.3",
+        "dirichlet.min_examples": "300",
     },
     DISJOINT: {"partition": "shards", "shards_per_client": "2"},
 }
@@ -149,7 +149,7 @@ _PAPER = Size(
         IID: {"partition": "iid", "num_clients": "100"},
         NON_IID: {
             "partition": "groups",
-            "group_column": "writer",
+            "groups.column": "writer",
             "max_groups": "2000",
             "num_clients": "100",
         },
@@ -176,7 +176,7 @@ def _omniglot(rounds: str, local_epochs: str, selected: Mapping[int, int], secon
             "local_epochs": local_epochs,
             "eval_every": "10",
         },
-        settings={NON_IID: {"partition": "groups", "group_column": "writer"}},
+        settings={NON_IID: {"partition": "groups", "groups.column": "writer"}},
         selected={NON_IID: selected},
         seconds=seconds,
     )

@@ -86,7 +86,7 @@ _TRAFFIC = {
     **_COMMON,
     "dataset": "traffic",
     "partition": "groups",
-    "group_column": "network",
+    "groups.column": "network",
     "model": "traffic_cnn",
     "client_learning_rate": "0.1",
 }

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow_federated as tff
 from sklearn.model_selection import train_test_split
 
-from experiments import dealing
+from experiments.run import data
 from tff_het import methods, partitions, seeding
 from tff_het.clients import Population
 from tff_het.datasets import Dataset
@@ -101,7 +101,7 @@ def _adult(seed: int, data_dir: str | None) -> Dataset:
     As in the tutorial that the paper's code comes from: adult.test is not used, and labels are
     equally frequent in both halves.
     """
-    rows = {name: column[:_ROWS] for name, column in dealing.load("adult", data_dir).train.items()}
+    rows = {name: column[:_ROWS] for name, column in data.load("adult", data_dir).train.items()}
     halves = train_test_split(
         np.arange(_ROWS),
         test_size=0.5,
@@ -109,7 +109,7 @@ def _adult(seed: int, data_dir: str | None) -> Dataset:
         random_state=seeding.integer_seed(seed, seeding.DATA),
     )
     train, test = ({name: column[half] for name, column in rows.items()} for half in halves)
-    return dataclasses.replace(dealing.load("adult", data_dir), train=train, test=test)
+    return dataclasses.replace(data.load("adult", data_dir), train=train, test=test)
 
 
 def _made_up(seed: int) -> Dataset:

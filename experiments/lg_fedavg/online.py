@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments import configure
+from experiments.run import processes, setup
+from experiments.run.config import RunConfig
 from tff_het import seeding
 from tff_het.clients import Client
 from tff_het.datasets import Dataset
@@ -119,15 +120,15 @@ def join(
     """
     values = {**flags, "seed": str(seed), "method": "fed_avg,fed_prox,lg_fedavg"}
     values |= {} if data_dir is None else {"data_dir": data_dir}
-    with configure.setup_with(values) as made:
-        processes = configure.processes(made)
+    made = setup.make(RunConfig.of(**values))
+    built = processes.build(made)
     old, device = made.population, rotated_device(made.dataset, seed, num_train, num_test)
-    fed_avg = processes["fed_avg"]
+    fed_avg = built["fed_avg"]
     before = loop.train(fed_avg, old, made.schedule, made.settings)
     if not before.goal_reached or before.evaluation is None:
         raise ValueError(f"FedAvg has not reached {made.settings.goal} in {before.rounds} rounds.")
     start = starts.after(fed_avg, before.state)
-    fitted, fitted_rotated = _fit(processes["lg_fedavg"], made, start, device, local_epochs)
+    fitted, fitted_rotated = _fit(built["lg_fedavg"], made, start, device, local_epochs)
     joined = {
         "before_normal": _normal(before.evaluation, len(old)),
         "before_rotated": global_test(fed_avg, before.state, device.test).accuracy,
@@ -144,7 +145,7 @@ def join(
         for name, way in WAYS.items():
             evaluations: dict[int, Evaluation] = {}
             loop.train(
-                processes[way.method],
+                built[way.method],
                 old.grown_by([device]),
                 schedule,
                 settings,
@@ -173,7 +174,7 @@ def join(
 
 def _fit(
     process: FederatedProcess,
-    made: configure.Setup,
+    made: setup.Setup,
     start: starts.Start,
     device: Client,
     local_epochs: int,

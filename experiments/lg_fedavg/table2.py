@@ -77,7 +77,7 @@ _TABLE_7 = {
     "learning_rate_decay": "0.0005",
     "local_epochs": "1",
     "partition": "dirichlet",
-    "dirichlet_alpha": "0.5",
+    "dirichlet.alpha": "0.5",
     "validation_fraction": "0.1",
 }
 _SMOKE = {

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from experiments import dealing, observing
-from experiments.observing import Observed
+from experiments.run import data as data_sets
+from experiments.run import observing
+from experiments.run.observing import Observed
 from tff_het import methods, seeding
 from tff_het.attacks import attacker, inversion, membership, threshold
 from tff_het.attacks.attacker import Attacker, Examples
@@ -102,7 +103,7 @@ def infer_membership(
     """
     del folder
     chosen = Course(**course)
-    data = dealing.load(chosen.dataset, data_dir)
+    data = data_sets.load(chosen.dataset, data_dir)
     dealt = deal(data.train, chosen, seed)
     process = _process(data, dealt.victims, chosen, seed)
     shadows = _observe(process, dealt.shadows, chosen, seed)
@@ -135,7 +136,7 @@ def invert(
       share of reconstructions that are most like the mean of the right class.
     """
     chosen = Course(**course)
-    data = dealing.load(chosen.dataset, data_dir)
+    data = data_sets.load(chosen.dataset, data_dir)
     dealt = deal(_between_0_and_1(data.train), chosen, seed)
     process = _process(data, dealt.victims, chosen, seed)
     search_for = inversion.Inversion(process, inversion.Settings(**search))

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments import configure
 from experiments.harness import program
 from experiments.harness.experiment import (
     Call,
@@ -24,6 +23,8 @@ from experiments.harness.experiment import (
 )
 from experiments.harness.measures import metric
 from experiments.harness.store import Results
+from experiments.run import setup
+from experiments.run.config import RunConfig
 from experiments.waffle import settings
 from experiments.waffle.settings import DATA, MNIST, MULTIMODAL, UNIMODAL, WAFFLE, Size
 from tff_het.clients import Client
@@ -57,10 +58,10 @@ def allocate(
       The numbers of `_COLUMNS`; a client's examples are those that it trains on or is tested on.
     """
     values = {**flags, "seed": str(seed)} | ({} if data_dir is None else {"data_dir": data_dir})
-    with configure.setup_with(values) as made:
-        counts = np.stack([_count(one, made.dataset.num_classes) for one in made.population])
-        groups = np.array(made.population.groups)
-        dealt = len(made.dataset.train["y"]) + len(made.dataset.test["y"])
+    made = setup.make(RunConfig.of(**values))
+    counts = np.stack([_count(one, made.dataset.num_classes) for one in made.population])
+    groups = np.array(made.population.groups)
+    dealt = len(made.dataset.train["y"]) + len(made.dataset.test["y"])
     np.savez(folder / _COUNTS, counts=counts, group=groups)
     held = np.stack([counts[groups == group].any(axis=0) for group in sorted(set(groups))])
     classes, examples = (counts > 0).sum(axis=1), counts.sum(axis=1)

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from embeddings import records
 from embeddings.examples import Item
-from experiments import train
 from experiments.harness import data as harness_data
+from experiments.run import one
+from experiments.run.config import RunConfig
 from tff_het import datasets
 from tff_het.datasets import embedding_files
 from tff_het.simulation import runtime
@@ -138,12 +139,14 @@ def test_the_positive_label_is_part_of_a_run(tmp_path):
     values = {"dataset": "embedded", "data_dir": str(tmp_path), "method": "fed_avg"}
     values |= {"num_clients": "2", "rounds": "1", "positive_label": "flute"}
     with runtime.use("in_process"):
-        train.run(values, tmp_path / "run")
+        one.run(RunConfig.of(**values), tmp_path / "run").close()
         assert "--positive_label=flute" in (tmp_path / "run" / "flags.txt").read_text()
         with pytest.raises(CheckpointError):
-            train.run(values | {"positive_label": "viola"}, tmp_path / "run")
+            one.run(RunConfig.of(**values | {"positive_label": "viola"}), tmp_path / "run").close()
         with pytest.raises(ValueError, match="no single class 'organ'"):
-            train.run(values | {"positive_label": "organ"}, tmp_path / "other")
+            one.run(
+                RunConfig.of(**values | {"positive_label": "organ"}), tmp_path / "other"
+            ).close()
 
 
 @pytest.mark.parametrize(

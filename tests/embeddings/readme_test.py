@@ -18,7 +18,8 @@ pytest.importorskip("soxr")
 soundfile = pytest.importorskip("soundfile")
 
 from embeddings import extract  # noqa: E402 (needs what may not be installed)
-from experiments import train  # noqa: E402
+from experiments.run import one  # noqa: E402
+from experiments.run.config import RunConfig  # noqa: E402
 from tff_het import datasets  # noqa: E402
 from tff_het.simulation import runtime  # noqa: E402
 
@@ -92,7 +93,7 @@ def run(words: list[str]) -> None:
     assert program == "experiments.train"
     values = dict(flag.removeprefix("--").split("=") for flag in flags)
     with runtime.use("in_process"):
-        train.run({**values, **CUT_DOWN}, pathlib.Path("run"))
+        one.run(RunConfig.of(**{**values, **CUT_DOWN}), pathlib.Path("run")).close()
 
 
 @pytest.mark.slow

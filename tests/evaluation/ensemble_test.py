@@ -38,7 +38,7 @@ def make_process(method: str, **options) -> FederatedProcess:
 @pytest.fixture(scope="module")
 def hdafl() -> FederatedProcess:
     """The first layer is local, as LG-FedAvg has it."""
-    return make_process("hdafl", local=["dense_1"])
+    return make_process("hdafl", local_layers=["dense_1"])
 
 
 def variables_of(process: FederatedProcess, seed: int) -> Variables:

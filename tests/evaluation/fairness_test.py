@@ -140,7 +140,7 @@ def build(num_classes: int = 2, with_adversary: bool = True):
     if with_adversary:
         architecture = adversary.attach(architecture, ("sex",), (1.0,), units=(4,))
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=4, epochs=1)
-    return methods.build("lg_fedavg", architecture, training, seed=0, local=["dense_1"])
+    return methods.build("lg_fedavg", architecture, training, seed=0, local_layers=["dense_1"])
 
 
 @pytest.fixture(scope="module")

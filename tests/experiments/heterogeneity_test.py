@@ -1,27 +1,26 @@
 """The program that measures how different clients are."""
 
 import csv
-import sys
 
 import numpy as np
 import pytest
 import scipy.linalg
-from absl.testing import flagsaver
 
 from experiments import heterogeneity
 from tff_het import datasets, partitions
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call(capsys):
     """Runs the program in this process; gives its exit code and what it printed."""
 
     def run_program(*argv: str):
-        monkeypatch.setattr(sys, "argv", ["heterogeneity", *argv])
-        with flagsaver.flagsaver(), pytest.raises(SystemExit) as exit_:
-            heterogeneity.run()
+        try:
+            code = heterogeneity.main(argv)
+        except SystemExit as exit_:
+            code = exit_.code
         captured = capsys.readouterr()
-        return exit_.value.code, captured.out, captured.err
+        return code, captured.out, captured.err
 
     return run_program
 
@@ -127,7 +126,7 @@ def test_nothing_is_written_unless_asked_for(call, tmp_path, monkeypatch):
             "of 1437 (counted from 0): a covariance needs two examples or more; found 1",
         ),
         ("--partition=iid --num_clients=400", "accept it with allow_empty_test=True"),
-        ("--partition=shards --cluster_components=3", "belongs to --partition=clusters"),
+        ("--partition=shards --clusters.num_components=3", "belongs to --partition=clusters"),
         ("--dataset=npz", "pass it as data_dir"),
     ],
 )

@@ -16,7 +16,6 @@ import sys
 import time
 
 from experiments import train
-from experiments.flags import command_line, data, method, run
 from tff_het.simulation import checkpoints, loop, records
 
 
@@ -31,8 +30,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             become(request)
-            command_line.run(train.main, groups=(data, method, run))
-            return
+            sys.exit(train.main(request["argv"]))
         print(pid, flush=True)
 
 
@@ -44,7 +42,6 @@ def become(request: dict) -> None:
         os.dup2(os.open(os.path.join(request["output"], name), flags), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ["TMPDIR"] = request["temporary"]
-    sys.argv = ["train", *request["argv"]]
     if request["kill"]:
         kill_at(*request["kill"])
     if request["round_seconds"]:

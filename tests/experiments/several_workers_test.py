@@ -11,7 +11,8 @@ import sys
 import pytest
 import tensorflow_federated as tff
 
-from experiments import train
+from experiments.run import one
+from experiments.run.config import RunConfig
 from tff_het.simulation import several_workers
 from tff_het.simulation.worker_process import WorkerProcess
 
@@ -139,11 +140,11 @@ def test_aggregators_give_what_they_give_on_one_machine(
         **AGGREGATORS[aggregator],
     }
     with tff.framework.get_context_stack().install(worker):
-        train.run(values, tmp_path / "one" / "hdafl")
+        one.run(RunConfig.of(**values), tmp_path / "one" / "hdafl").close()
     with several_workers.use(addresses):
-        train.run(values, tmp_path / "several" / "hdafl")
-    one, several = (tools.results(tmp_path / name, ["hdafl"]) for name in ("one", "several"))
-    assert several == one
+        one.run(RunConfig.of(**values), tmp_path / "several" / "hdafl").close()
+    here, there = (tools.results(tmp_path / name, ["hdafl"]) for name in ("one", "several"))
+    assert there == here
 
 
 @pytest.mark.slow

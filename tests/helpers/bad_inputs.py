@@ -65,7 +65,7 @@ FLAGS = [
         "--model=vqa_lstm", "--model=vqa_lstm reads x, question; data set 'digits' has no question"
     ),
     Row("--dataset=easy_vqa", "'easy_vqa' is read from files: pass data_dir"),
-    Row("--dirichlet_alpha=0.3", "--dirichlet_alpha belongs to --partition=dirichlet"),
+    Row("--dirichlet.alpha=0.3", "--dirichlet.alpha belongs to --partition=dirichlet"),
     Row("--partition=iid --shards_per_client=3", "belongs to --partition=shards or multimodal"),
     Row("--partition=iid --single_class", "--single_class belongs to --partition=shards"),
     Row("--minority_clients=2", "--minority_clients belongs to --partition=multimodal"),
@@ -92,8 +92,8 @@ FLAGS = [
     Row("--partition=iid --shared_classes=3", "--shared_classes belongs to --partition=groups"),
     Row("--partition=iid --shuffle_fraction=0.5", "--shuffle_fraction belongs to --partition=cl"),
     Row("--partition=clusters --shuffle_fraction=1.5", "--shuffle_fraction=1.5"),
-    Row("--partition=clusters --cluster_projection=umap", "should be one of <pca|none|tsne>"),
-    Row("--partition=clusters --cluster_components=65", "num_components must be from 1 to 64"),
+    Row("--partition=clusters --clusters.projection=umap", "should be one of <pca|none|tsne>"),
+    Row("--partition=clusters --clusters.num_components=65", "num_components must be from 1 to 64"),
     Row("--partition=iid --num_clients=361", "accept it with allow_empty_test=True"),
     Row("--class_weights=1,50", "a positive number for each of the 10 classes"),
     Row(
@@ -101,11 +101,11 @@ FLAGS = [
         "a positive number for each of the 2 classes",
     ),
     Row("--positive_label=ten", "has no single class 'ten' beside others"),
-    Row("--method=fed_avg --cgau_variant=private", "--cgau_variant has no meaning for fed_avg"),
+    Row("--method=fed_avg --cgau.variant=private", "--cgau.variant has no meaning for fed_avg"),
     Row("--method=hdafl --condition_output", "--condition_output has no meaning for hdafl"),
     Row("--dataset=embedded --data_dir=.", "Expected metadata.json"),
-    Row("--client_classes=a,b", "--client_classes=a,b is not of the form"),
-    Row("--client_classes=0,1;2 --num_clients=3", "classes"),
+    Row("--disjoint_classes.classes=a,b", "--disjoint_classes.classes=a,b is not of the form"),
+    Row("--disjoint_classes.classes=0,1;2 --num_clients=3", "classes"),
     Row("--server_optimizer=adam", "--server_optimizer and --server_learning_rate"),
     Row("--server_learning_rate=0.1", "--server_optimizer and --server_learning_rate"),
     Row(
@@ -222,11 +222,14 @@ NUMBERS = [
     Row("--proximal_strength=nan --method=fed_prox", "--proximal_strength=nan: expected a number"),
     Row("--client_momentum=nan", "--client_momentum=nan: expected a number"),
     Row("--noise_multiplier=1e308", "--noise_multiplier=1e308: expected a number"),
-    Row("--dirichlet_alpha=nan --partition=dirichlet", "--dirichlet_alpha=nan: expected a number"),
+    Row("--dirichlet.alpha=nan --partition=dirichlet", "--dirichlet.alpha=nan: expected a number"),
     Row("--class_weights=1,1,1,1,1,1,1,1,1,nan", "a positive number for each of the 10 classes"),
     Row("--class_weights=1,1,1,1,1,1,1,1,1,inf", "a positive number for each of the 10 classes"),
     Row("--minority_classes=1.5 --partition=multimodal --minority_clients=1", "form it has"),
-    Row("--client_classes=0,99999999999", "--client_classes=0,99999999999 is not of the form"),
+    Row(
+        "--disjoint_classes.classes=0,99999999999",
+        "--disjoint_classes.classes=0,99999999999 is not of the form",
+    ),
     Row("--method=waffle --factors=dense_1=1e9", "--factors"),
     Row("--method=waffle --factors=dense_1", "--factors"),
     Row("--local_epochs=2147483647", "expected at most 50000000 examples in all"),
@@ -555,8 +558,8 @@ DATA = [
             (_PACKETS + "40000,app,0", "flows of lengths -32768..32767; found 0..40000"),
         )
     ),
-    Row("--dirichlet_alpha=1e-308 --partition=dirichlet", "expected a number from 1e-06"),
-    Row(_ONE + " --dirichlet_alpha=1e-6 --partition=dirichlet", code=WORKS),
+    Row("--dirichlet.alpha=1e-308 --partition=dirichlet", "expected a number from 1e-06"),
+    Row(_ONE + " --dirichlet.alpha=1e-6 --partition=dirichlet", code=WORKS),
     Row("--dataset=mnist --data_dir={in}", "Expected train-images-idx3-ubyte.gz"),
 ]
 
@@ -651,12 +654,12 @@ STOPS = [
     *(
         Row(_TWO, "Stopped: the same command goes on", STOPPED, request={"interrupt": function})
         for function in (
-            "experiments.configure:setup",
-            "experiments.configure:processes",
-            "experiments.comparison:describe",
+            "experiments.run.setup:make",
+            "experiments.run.processes:build",
+            "experiments.run.comparison:describe",
             "experiments.summary:of_run",
             "tff_het.simulation.start:write",
-            "experiments.comparison:write",
+            "experiments.run.comparison:write",
         )
     ),
     *(

@@ -49,7 +49,7 @@ SELECTION = {
     "x": _draw.normal(size=(501, FEATURES)).astype(np.float32),
     "y": _draw.integers(0, CLASSES, 501).astype(np.int32),
 }
-JUDGING = {"selection": SELECTION, "dropout_samples": 2}
+JUDGING = {"selection": SELECTION, "ensemble_dropout_samples": 2}
 
 CASES = [
     Case("fed_avg", local=[]),
@@ -64,13 +64,13 @@ CASES = [
     Case("fed_prox", local=[], options={"proximal_strength": 0.5}),
     Case("q_ffl", local=[], options={"q": 0.5}),
     Case("hdafl", local=HEAD),
-    Case("hdafl", local=BODY, options={"local": ["dense_1"]}, label="-local-features"),
+    Case("hdafl", local=BODY, options={"local_layers": ["dense_1"]}, label="-local-features"),
     Case("hdafl", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
     Case("fed_recon", local=HEAD),
     Case("fed_recon", local=HEAD + ADVERSARY, label="-adversary", adversary=True),
     Case("lg_fedavg", local=BODY),
     Case("lg_fedavg", local=BODY + ADVERSARY, label="-adversary", adversary=True),
-    Case("lg_fedavg", local=HEAD, options={"local": ["output"]}, label="-local-classifier"),
+    Case("lg_fedavg", local=HEAD, options={"local_layers": ["output"]}, label="-local-classifier"),
     Case("lg_fedavg", local=BODY, options={"norm_weights": True}, label="-norms"),
     Case(
         "lg_fedavg",

@@ -79,8 +79,7 @@ def become(
         sys.argv = argv[1:]
         runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
     elif argv[0] == "set-up":
-        sys.argv = argv
-        set_up()
+        set_up(argv[1:])
     else:
         sys.argv = argv
         runpy.run_path(argv[0], run_name="__main__")
@@ -98,16 +97,13 @@ def interrupt_at(module_name: str, function: str) -> None:
     setattr(module, function, interrupted)
 
 
-def set_up() -> None:
-    from experiments import configure
-    from experiments.flags import command_line, data, method, run
+def set_up(argv: list[str]) -> None:
+    from experiments import train
+    from experiments.run import command_line, processes, setup
 
-    def make(_) -> None:
-        with command_line.errors_in_one_line():
-            configure.fill_in_defaults()
-            configure.processes(configure.setup())
-
-    command_line.run(make, groups=(data, method, run))
+    config = command_line.run_config(argv, train.__doc__)
+    with command_line.errors_in_one_line():
+        processes.build(setup.make(config))
 
 
 if __name__ == "__main__":

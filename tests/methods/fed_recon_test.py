@@ -44,7 +44,7 @@ def build(epochs: int, client, local_optimizer, **options):
 def test_equals_tff(local, epochs):
     client = tff.learning.optimizers.build_sgdm(0.1, momentum=0.9)
     local_optimizer = tff.learning.optimizers.build_sgdm(0.3)
-    ours = build(epochs, client, local_optimizer, local=local)
+    ours = build(epochs, client, local_optimizer, local_layers=local)
     theirs = tff.learning.algorithms.build_fed_recon(
         lambda: reconstruction.to_reconstruction_model(ours.model, SEED),
         loss_fn=lambda: tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -122,7 +122,7 @@ def test_equals_algorithm_1():
 
 def test_without_a_local_part_it_is_fed_avg():
     cohorts = [(0, 1), (2, 1), (0, 2), (0, 1, 2)]
-    fed_avg, hdafl = build("fed_avg", shuffle=True), build("hdafl", shuffle=True, local=())
+    fed_avg, hdafl = build("fed_avg", shuffle=True), build("hdafl", shuffle=True, local_layers=())
     for (one, kept), (other, also_kept) in zip(
         run(fed_avg, fed_avg.initialize(), cohorts),
         run(hdafl, hdafl.initialize(), cohorts),

@@ -41,7 +41,7 @@ def build(method: str, seed: int = SEED, **options):
     optimizer = tff.learning.optimizers.build_sgdm(0.1)
     training = LocalTraining(optimizer, batch_size=8, epochs=2)
     if method != "ave_fl":
-        options = {"selection": SELECTION, "dropout_samples": 4, **options}
+        options = {"selection": SELECTION, "ensemble_dropout_samples": 4, **options}
     return methods.build(method, architecture, training, seed=seed, **options)
 
 
@@ -137,4 +137,4 @@ def test_what_is_refused(method):
     with pytest.raises(ValueError, match="as clients hold them"):
         build(method, selection={"y": SELECTION["y"]})
     with pytest.raises(ValueError, match="1 or more passes, found 0"):
-        build(method, dropout_samples=0)
+        build(method, ensemble_dropout_samples=0)

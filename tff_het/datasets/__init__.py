@@ -5,6 +5,6 @@ the files they came from. `names()` lists them.
 """
 
 from tff_het.datasets.dataset import Dataset, Examples
-from tff_het.datasets.registry import load, names
+from tff_het.datasets.registry import DATASETS, load, names
 
-__all__ = ["Dataset", "Examples", "load", "names"]
+__all__ = ["DATASETS", "Dataset", "Examples", "load", "names"]

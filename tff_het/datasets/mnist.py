@@ -33,8 +33,18 @@ _PREFIXES = {"train": "train", "test": "t10k"}
 _IMAGE_SIZE = 28  # [pixels]
 
 
+def load_mnist(data_dir: pathlib.Path | None) -> Dataset:
+    """Loads MNIST: handwritten digits (LeCun et al. 1998)."""
+    return load("mnist", data_dir)
+
+
+def load_fashion_mnist(data_dir: pathlib.Path | None) -> Dataset:
+    """Loads Fashion-MNIST: pictures of clothes (Xiao et al. 2017)."""
+    return load("fashion_mnist", data_dir)
+
+
 def load(name: str, data_dir: pathlib.Path | None) -> Dataset:
-    """Loads MNIST (LeCun et al. 1998) or Fashion-MNIST (Xiao et al. 2017) in its original order.
+    """Loads one of the two in its original order.
 
     Args:
       name: 'mnist' or 'fashion_mnist'.

@@ -1,59 +1,51 @@
 """All data sets by name."""
 
-import functools
 import os
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
-from tff_het.datasets import (
-    adult,
-    cifar10,
-    digits,
-    digits_vqa,
-    easy_vqa,
-    embedded,
-    femnist,
-    mnist,
-    npz,
-    omniglot,
-    traffic,
-    vqa,
-)
 from tff_het.datasets.dataset import Dataset
+from tff_het.registry import Registry
 
-_LOADERS: dict[str, Callable[[pathlib.Path | None], Dataset]] = {
-    "adult": adult.load,
-    "cifar10": cifar10.load,
-    "cifar10_embeddings": embedded.load_cifar10_embeddings,
-    "digits": digits.load,
-    "digits_vqa": digits_vqa.load,
-    "easy_vqa": easy_vqa.load,
-    "embedded": embedded.load,
-    "fashion_mnist": functools.partial(mnist.load, "fashion_mnist"),
-    "femnist": femnist.load,
-    "fsd_cough": embedded.load_fsd_cough,
-    "mnist": functools.partial(mnist.load, "mnist"),
-    "npz": npz.load,
-    "omniglot": omniglot.load,
-    "traffic": traffic.load,
-    "vqa": vqa.load,
-}
+# Each takes a folder, or None to download.
+DATASETS: Registry[Callable[..., Dataset]] = Registry(
+    "data set",
+    {
+        "adult": "tff_het.datasets.adult:load",
+        "cifar10": "tff_het.datasets.cifar10:load",
+        "cifar10_embeddings": "tff_het.datasets.embedded:load_cifar10_embeddings",
+        "digits": "tff_het.datasets.digits:load",
+        "digits_vqa": "tff_het.datasets.digits_vqa:load",
+        "easy_vqa": "tff_het.datasets.easy_vqa:load",
+        "embedded": "tff_het.datasets.embedded:load",
+        "fashion_mnist": "tff_het.datasets.mnist:load_fashion_mnist",
+        "femnist": "tff_het.datasets.femnist:load",
+        "fsd_cough": "tff_het.datasets.embedded:load_fsd_cough",
+        "mnist": "tff_het.datasets.mnist:load_mnist",
+        "npz": "tff_het.datasets.npz:load",
+        "omniglot": "tff_het.datasets.omniglot:load",
+        "traffic": "tff_het.datasets.traffic:load",
+        "vqa": "tff_het.datasets.vqa:load",
+    },
+)
 
 
 def names() -> tuple[str, ...]:
     """The names that `load` knows, sorted."""
-    return tuple(sorted(_LOADERS))
+    return tuple(sorted(DATASETS))
 
 
-def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
+def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
     """Loads a data set.
 
     Args:
       name: One of `names()`.
       data_dir: The folder that holds a folder per data set (`<data_dir>/mnist/...`) with its
         original files; for `npz` the `.npz` file itself or a folder with `npz/data.npz`. None
-        downloads where that is possible (`digits` and
-        `digits_vqa` come with scikit-learn and need neither).
+        downloads where that is possible (`digits` and `digits_vqa` come with scikit-learn and need
+        neither).
+      **options: Options of the data set, see its function.
 
     Returns:
       The data set.
@@ -63,10 +55,9 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
       FileNotFoundError: A file or folder is missing.
       RuntimeError: A download failed.
     """
-    if name not in _LOADERS:
-        raise ValueError(f"Unknown data set {name!r}: expected one of {', '.join(names())}.")
+    loader = DATASETS[name]
     root = None if data_dir is None else pathlib.Path(data_dir).expanduser()
     if root is not None and not root.exists():
         expected = "your .npz file" if name == "npz" else f"the folder that holds {name!r}'s files"
         raise FileNotFoundError(f"data_dir {str(root)!r} does not exist: expected {expected}.")
-    return _LOADERS[name](root)
+    return loader(root, **options)

@@ -21,6 +21,7 @@ seen in the round.
 """
 
 import dataclasses
+from typing import Literal
 
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
@@ -38,7 +39,7 @@ def build_cgau(
     *,
     seed: int,
     num_clients: int | None = None,
-    variant: str = "private",
+    variant: Literal["private", "shared_one_hot"] = "private",
     condition_output: bool = False,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -50,9 +51,10 @@ def build_cgau(
       training: Settings of the clients' local SGD, which trains both parts together.
       seed: The initial weights follow from it.
       num_clients: K; `shared_one_hot` needs it.
-      variant: One of `VARIANTS`.
-      condition_output: Whether the logits are shifted as well (the authors' code does; the paper
-        has no such term).
+      variant: Whether clients keep their conditioning (private), or it is averaged like all weights
+        (shared_one_hot, as in the authors' code).
+      condition_output: Whether the logits are shifted as well, as in the authors' code; the paper
+        has no such term.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 

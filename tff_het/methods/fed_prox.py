@@ -15,6 +15,7 @@ FedProx has the term's gradient with the other sign, which drives clients away f
 
 import tensorflow as tf
 
+from tff_het.kinds import NotNegative
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.process import FederatedProcess
@@ -29,7 +30,7 @@ def build_fed_prox(
     training: LocalTraining,
     *,
     seed: int,
-    proximal_strength: float = 1.0,
+    proximal_strength: NotNegative = 1.0,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -39,7 +40,8 @@ def build_fed_prox(
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD.
       seed: The initial weights follow from it.
-      proximal_strength: mu, not negative; with 0 this is federated averaging.
+      proximal_strength: mu, how strongly clients are held near the global model; with 0 this is
+        federated averaging.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 

@@ -33,7 +33,7 @@ def build_fed_recon(
     training: LocalTraining,
     *,
     seed: int,
-    local: Sequence[str] | None = None,
+    local_layers: Sequence[str] | None = None,
     reconstruction: LocalTraining | None = None,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -44,12 +44,12 @@ def build_fed_recon(
       architecture: The network.
       training: Settings of the SGD on the global variables.
       seed: The initial weights follow from it.
-      local: Names of the local layers; the architecture's classifier by default.
+      local_layers: Names of the local layers; the architecture's classifier by default.
       reconstruction: Settings of the SGD on the local variables; as `training` by default.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
-    model = architecture.model(local=architecture.head if local is None else local)
+    model = architecture.model(local=architecture.head if local_layers is None else local_layers)
     return compose(
         model,
         _work(model, training, reconstruction or training),

@@ -14,12 +14,13 @@ Algorithm 1 divides by the examples of all K clients; read literally that would 
 weights whenever fewer take part. As §4 says, the mean is over those selected.
 """
 
+from collections.abc import Callable, Sequence
+
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.models.architectures import Architecture
-from tff_het.models.keras_model import Local
 
 
 def build_hdafl(
@@ -27,7 +28,7 @@ def build_hdafl(
     training: LocalTraining,
     *,
     seed: int,
-    local: Local | None = None,
+    local_layers: Sequence[str] | Callable[[str], bool] | None = None,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -37,12 +38,12 @@ def build_hdafl(
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
       seed: The initial weights follow from it.
-      local: The specific part: names of layers, or a predicate on variable
+      local_layers: The specific part: names of layers, or a predicate on variable
         paths; the architecture's classifier by default.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
-    model = architecture.model(local=architecture.head if local is None else local)
+    model = architecture.model(local=architecture.head if local_layers is None else local_layers)
     return compose(
         model,
         local_sgd(model, training),

@@ -22,7 +22,9 @@ for those of the ten that were drawn, and the paper does not mention it.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
+from tff_het.kinds import Positive
 from tff_het.learning import aggregators
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
@@ -41,9 +43,9 @@ def build_lg_fedavg(
     training: LocalTraining,
     *,
     seed: int,
-    local: Sequence[str] | None = None,
-    local_loss: str | None = None,
-    local_loss_weight: float | None = None,
+    local_layers: Sequence[str] | None = None,
+    local_loss: Literal["supervised", "autoencoder", "rotation"] | None = None,
+    local_loss_weight: Positive | None = None,
     norm_weights: bool = False,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -54,8 +56,10 @@ def build_lg_fedavg(
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
       seed: The initial weights follow from it.
-      local: Names of the local layers; by default all but the last two, and at least the first.
-      local_loss: One of `auxiliary.LOCAL_LOSSES`, on the representation; none by default.
+      local_layers: Names of the local layers; by default all but the last two, and at least the
+        first.
+      local_loss: A loss on the local representation, with a network of its own that stays at the
+        client; none by default.
       local_loss_weight: What it counts beside the loss of the predictions, positive; by default 1.
       norm_weights: Whether a client's update counts by its norm too.
       aggregator: The mean weighted by examples by default.
@@ -65,16 +69,16 @@ def build_lg_fedavg(
       ValueError: If a layer does not exist, the local loss does not fit the network, there is a
         weight without it, or norms are to be weights and the aggregator takes none.
     """
-    if local is None:
-        local = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
+    if local_layers is None:
+        local_layers = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
     if local_loss is not None:
         weight = 1.0 if local_loss_weight is None else local_loss_weight
-        architecture = auxiliary.attach(architecture, local_loss, tuple(local), weight)
+        architecture = auxiliary.attach(architecture, local_loss, tuple(local_layers), weight)
     elif local_loss_weight is not None:
         raise ValueError("local_loss_weight is what a local_loss counts: give that too.")
     if norm_weights:
         aggregators.check_weighted(aggregator, "weights by norm")
-    model = architecture.model(local=local)
+    model = architecture.model(local=local_layers)
     work = local_sgd(model, training)
     return compose(
         model,

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tff_het import seeding
+from tff_het.kinds import Whole
 from tff_het.learning.choosing import Selection, better_of_the_two
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
@@ -31,14 +32,24 @@ def build_mix_fl(
     *,
     seed: int,
     selection: Mapping[str, np.ndarray],
-    dropout_samples: int = 20,
+    ensemble_dropout_samples: Whole = 20,
 ) -> FederatedProcess:
     """Builds MixFL: the server takes the better of what AveFL and OptFL would take.
 
-    Arguments and errors are those of `build_opt_fl`.
+    Args:
+      architecture: The network, all of it global.
+      training: Settings of the devices' local SGD.
+      seed: The initial weights follow from it, and the passes under dropout.
+      selection: The columns that clients hold, of the examples that the server evaluates on.
+      ensemble_dropout_samples: Dropout passes that an evaluation at the server is averaged over.
+
+    Raises:
+      ValueError: As `build_opt_fl`.
     """
     model = architecture.model(local=())
-    judging = Selection(selection, dropout_samples, seeding.stateless_seed(seed, seeding.SERVER))
+    judging = Selection(
+        selection, ensemble_dropout_samples, seeding.stateless_seed(seed, seeding.SERVER)
+    )
     return compose(
         model,
         signed(local_sgd(model, training)),

@@ -7,7 +7,7 @@ Data for Edge Computing, Algorithm 2.
 |-------------------------|----------------------------------------------------------------------|
 | W_j^t                   | W^t plus the update of device j, side by side in the stack           |
 | X, "test dataset"       | `selection`: examples held out at the server, or the test set        |
-| BNN(X, W)               | probabilities averaged over `dropout_samples` passes under dropout    |
+| BNN(X, W)               | probabilities, averaged over passes under dropout                    |
 | A(.)                    | how many of X have their class as the most probable one              |
 | argmax                  | `choosing.best`; of equals, the device of the lowest index           |
 
@@ -20,6 +20,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tff_het import seeding
+from tff_het.kinds import Whole
 from tff_het.learning.choosing import Selection, best
 from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
@@ -34,7 +35,7 @@ def build_opt_fl(
     *,
     seed: int,
     selection: Mapping[str, np.ndarray],
-    dropout_samples: int = 20,
+    ensemble_dropout_samples: Whole = 20,
 ) -> FederatedProcess:
     """Builds OptFL: the server takes the most accurate of the devices' models.
 
@@ -43,14 +44,16 @@ def build_opt_fl(
       training: Settings of the devices' local SGD.
       seed: The initial weights follow from it, and the passes under dropout.
       selection: The columns that clients hold, of the examples that the server evaluates on.
-      dropout_samples: Passes under dropout that a judgement is averaged over, 1 or more.
+      ensemble_dropout_samples: Dropout passes that an evaluation at the server is averaged over.
 
     Raises:
       ValueError: If there are no such examples, they differ in form from the clients', or there
         are no passes.
     """
     model = architecture.model(local=())
-    judging = Selection(selection, dropout_samples, seeding.stateless_seed(seed, seeding.SERVER))
+    judging = Selection(
+        selection, ensemble_dropout_samples, seeding.stateless_seed(seed, seeding.SERVER)
+    )
     return compose(
         model,
         signed(local_sgd(model, training)),

@@ -24,6 +24,7 @@ import math
 
 import tensorflow as tf
 
+from tff_het.kinds import NotNegative
 from tff_het.learning import aggregators, measuring
 from tff_het.learning.client_work import (
     ClientResult,
@@ -47,7 +48,7 @@ def build_q_ffl(
     training: LocalTraining,
     *,
     seed: int,
-    q: float = 0.001,
+    q: NotNegative = 0.001,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:

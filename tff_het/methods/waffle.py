@@ -22,6 +22,7 @@ much faster; hence `posterior_rate`.
 import dataclasses
 from collections.abc import Mapping
 
+from tff_het.kinds import Count, Positive, Whole
 from tff_het.learning.client_work import (
     LocalTraining,
     local_sgd,
@@ -40,11 +41,11 @@ def build_waffle(
     training: LocalTraining,
     *,
     seed: int,
-    factors: Mapping[str, int] | None = None,
-    alpha_over_factors: float = 1.0,
-    temperature: float = 2 / 3,
-    posterior_rate: float = 1e5,
-    evaluation_samples: int = 0,
+    factors: Mapping[str, Whole] | None = None,
+    alpha_over_factors: Positive = 1.0,
+    temperature: Positive = 2 / 3,
+    posterior_rate: Positive = 1e5,
+    evaluation_samples: Count = 0,
     keep_globals: bool = False,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -59,7 +60,7 @@ def build_waffle(
       factors: F of each dense or convolutional layer that is factorised, by name; by default all
         hidden ones are, with as many factors as they have outputs.
       alpha_over_factors: alpha / F, positive: the larger, the more factors are active.
-      temperature: Of the relaxed Bernoulli, positive.
+      temperature: Temperature of the relaxed Bernoulli.
       posterior_rate: How many times faster than everything else the logits of pi learn.
       evaluation_samples: How many draws of b predictions are averaged over; 0 takes b = pi.
       keep_globals: Whether clients predict with the global variables that they had after their last

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -110,6 +111,7 @@ def make(
     *,
     statistics: tuple[np.ndarray, np.ndarray] | None = None,
     vocabulary_size: int = 0,
+    **options: Any,
 ) -> Architecture:
     """Returns the architecture for examples of this form.
 
@@ -124,6 +126,7 @@ def make(
       statistics: Mean and standard deviation of `x` as it is, for its last axis each
         ([channels] of images).
       vocabulary_size: How many words questions are made of, for networks that read them.
+      **options: Keyword parameters of the network's function.
 
     Raises:
       ValueError: If the name is unknown, or the network does not fit the input.
@@ -136,14 +139,14 @@ def make(
             f"Model {name!r} reads the columns {', '.join(columns)}; the examples have no "
             f"{', '.join(missing)}, but {', '.join(element_spec)}."
         )
-    chosen = network
+    chosen = functools.partial(network, **options) if options else network
     if statistics is not None and "x" not in columns:
         raise ValueError(f"Model {name!r} does not read x, so there is nothing to standardize.")
     scaled = _scaled if statistics is None else functools.partial(_standardized, statistics)
     if QUESTION in columns:
         if vocabulary_size < 1:
             raise ValueError(f"Model {name!r} reads questions: give it their vocabulary_size.")
-        chosen = functools.partial(network, vocabulary_size=vocabulary_size)
+        chosen = functools.partial(chosen, vocabulary_size=vocabulary_size)
 
     def build(kind: Layers) -> tf.keras.Model:
         symbols = {

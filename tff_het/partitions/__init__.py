@@ -8,10 +8,11 @@
 from tff_het.partitions.assignment import Examples
 from tff_het.partitions.local_test import make_with_local_test
 from tff_het.partitions.partition import Partition
-from tff_het.partitions.registry import make, names
+from tff_het.partitions.registry import PARTITIONS, make, names
 from tff_het.partitions.server import AtServer, set_apart
 
 __all__ = [
+    "PARTITIONS",
     "AtServer",
     "Examples",
     "Partition",

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Literal
 
 import numpy as np
 import threadpoolctl
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import TSNE
 from sklearn.metrics import pairwise_distances_argmin
 
+from tff_het.kinds import Share, Whole
 from tff_het.partitions.assignment import Assignment, Examples, indices_by_owner, require_count
 
 PROJECTIONS = ("pca", "none", "tsne")
@@ -29,10 +31,10 @@ def clusters(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
-    projection: str = "pca",
-    num_components: int = 2,
-    assignment: str = "own_class",
-    shuffle_fraction: float = 0.0,
+    projection: Literal["pca", "none", "tsne"] = "pca",
+    num_components: Whole = 2,
+    assignment: Literal["own_class", "nearest"] = "own_class",
+    shuffle_fraction: Share = 0.0,
 ) -> Assignment:
     """Gives each client one cluster of the features of every class.
 

@@ -1,7 +1,10 @@
 """Label skew of adjustable strength: each class spread over the clients in random proportions."""
 
+from typing import Annotated
+
 import numpy as np
 
+from tff_het.kinds import Whole
 from tff_het.numbers import Number
 from tff_het.partitions.assignment import Assignment, Examples, require_count
 
@@ -16,8 +19,8 @@ def dirichlet(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
-    alpha: float = 0.5,
-    min_examples: int = 10,
+    alpha: Annotated[float, Number(1e-6)] = 0.5,
+    min_examples: Whole = 10,
 ) -> Assignment:
     """Spreads each class in proportions drawn from a Dirichlet distribution.
 

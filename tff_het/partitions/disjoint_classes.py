@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_het.kinds import Label
 from tff_het.partitions.assignment import (
     Assignment,
     Examples,
@@ -19,7 +20,7 @@ def disjoint_classes(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
-    classes: Sequence[Sequence[int]] | None = None,
+    classes: Sequence[Sequence[Label]] | None = None,
 ) -> Assignment:
     """Gives all examples of a class to one client.
 

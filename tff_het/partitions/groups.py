@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from tff_het.kinds import Count, Whole
 from tff_het.partitions.assignment import (
     Assignment,
     Examples,
@@ -20,8 +21,8 @@ def groups(
     *,
     num_clients: int | None,
     column: str = "writer",
-    max_groups: int | None = None,
-    shared_classes: int | None = None,
+    max_groups: Whole | None = None,
+    shared_classes: Count | None = None,
 ) -> Assignment:
     """Gives all examples of a group (a writer, a network) to one client.
 

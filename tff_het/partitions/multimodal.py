@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_het.kinds import Label, Whole
 from tff_het.partitions import class_shards
 from tff_het.partitions.assignment import Assignment, Examples, require_shards
 
@@ -16,9 +17,9 @@ def multimodal(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
-    minority_classes: Sequence[int] | None = None,
-    minority_clients: int | None = None,
-    shards_per_client: int = 2,
+    minority_classes: Sequence[Label] | None = None,
+    minority_clients: Whole | None = None,
+    shards_per_client: Whole = 2,
 ) -> Assignment:
     """The multimodal non-i.i.d. partition of WAFFLe (2020), appendix B.2.
 
@@ -78,9 +79,9 @@ def multimodal(
 
 def _groups(
     present: list[int],
-    minority_classes: Sequence[int] | None,
+    minority_classes: Sequence[Label] | None,
     num_clients: int | None,
-    minority_clients: int | None,
+    minority_clients: Whole | None,
 ) -> dict[str, tuple[list[int], int]]:
     """Classes and number of clients of each group."""
     minority = list(minority_classes or ())

@@ -8,31 +8,28 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.partitions.assignment import Assignment, Examples
-from tff_het.partitions.clusters import clusters
-from tff_het.partitions.dirichlet import dirichlet
-from tff_het.partitions.disjoint_classes import disjoint_classes
-from tff_het.partitions.groups import groups
-from tff_het.partitions.iid import iid
-from tff_het.partitions.multimodal import multimodal
 from tff_het.partitions.partition import Partition
-from tff_het.partitions.shards import shards
+from tff_het.registry import Registry
 
 # Each is a pure function of (train, test, rng, num_clients, options of its own).
-_PARTITIONS: dict[str, Callable[..., Assignment]] = {
-    "clusters": clusters,
-    "dirichlet": dirichlet,
-    "disjoint_classes": disjoint_classes,
-    "groups": groups,
-    "iid": iid,
-    "multimodal": multimodal,
-    "shards": shards,
-}
+PARTITIONS: Registry[Callable[..., Assignment]] = Registry(
+    "partition",
+    {
+        "clusters": "tff_het.partitions.clusters:clusters",
+        "dirichlet": "tff_het.partitions.dirichlet:dirichlet",
+        "disjoint_classes": "tff_het.partitions.disjoint_classes:disjoint_classes",
+        "groups": "tff_het.partitions.groups:groups",
+        "iid": "tff_het.partitions.iid:iid",
+        "multimodal": "tff_het.partitions.multimodal:multimodal",
+        "shards": "tff_het.partitions.shards:shards",
+    },
+)
 _COMMON = ("train", "test", "rng", "num_clients")
 
 
 def names() -> tuple[str, ...]:
     """The names that `make` knows, sorted."""
-    return tuple(sorted(_PARTITIONS))
+    return tuple(sorted(PARTITIONS))
 
 
 def make(
@@ -69,9 +66,7 @@ def make(
       ValueError: Name, options or numbers do not fit, or a client is left without training
         examples, or without test examples where `allow_empty_test` is False.
     """
-    if name not in _PARTITIONS:
-        raise ValueError(f"Unknown partition {name!r}: expected one of {', '.join(names())}.")
-    function = _PARTITIONS[name]
+    function = PARTITIONS[name]
     parameters = inspect.signature(function).parameters
     accepted = {key: p.default for key, p in parameters.items() if key not in _COMMON}
     unknown = sorted(set(options) - set(accepted))

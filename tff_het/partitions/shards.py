@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tff_het.kinds import Whole
 from tff_het.partitions import class_shards
 from tff_het.partitions.assignment import Assignment, Examples, require_count, require_shards
 
@@ -12,7 +13,7 @@ def shards(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
-    shards_per_client: int = 2,
+    shards_per_client: Whole = 2,
     single_class: bool = False,
 ) -> Assignment:
     """The pathological non-i.i.d. partition of McMahan et al. 2017.

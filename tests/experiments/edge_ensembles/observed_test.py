@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from experiments import configure, observing, train
 from experiments.edge_ensembles import observed
 from experiments.edge_ensembles.settings import CLASSES, DEVICES, MIX
 from experiments.edge_ensembles.sizes import SMOKE
+from experiments.run import observing, one, processes, setup
+from experiments.run.config import RunConfig
 from tff_het import datasets
 from tff_het.simulation import loop, runtime
 
@@ -29,7 +30,7 @@ def flags(cell) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
-    train.run({**SMOKE.initial_cell().work.flags, "seed": "3"}, folder)
+    one.run(RunConfig.of(**{**SMOKE.initial_cell().work.flags, "seed": "3"}), folder).close()
     return folder
 
 
@@ -56,7 +57,7 @@ def of_mix(look):
 def test_the_ensemble_is_the_runs_own(of_mix, start, tmp_path):
     """What `experiments.train` ends with, with the same flags."""
     values = flags(SMOKE.biased("run", method=MIX, frequency="2"))
-    train.run({**values, "seed": "3", "start_from": str(start)}, tmp_path)
+    one.run(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}), tmp_path).close()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert of_mix[0]["ensemble_accuracy"] == summary["global_test_accuracy"]
 
@@ -110,11 +111,11 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
     models = []
     for method in ("ave_fl", "local_only"):
         values = flags(SMOKE.biased("run", frequency="1")) | {"method": method}
-        with configure.setup_with({**values, "seed": "3", "start_from": str(start)}) as made:
-            ((_, process),) = configure.processes(made).items()
-            seen = observing.last_round(
-                process, made.population, made.schedule, made.settings, start=made.start
-            )
+        made = setup.make(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}))
+        ((_, process),) = processes.build(made).items()
+        seen = observing.last_round(
+            process, made.population, made.schedule, made.settings, start=made.start
+        )
         models.append(
             [
                 one.after.trainable if method == "ave_fl" else one.private.model.trainable
@@ -133,22 +134,20 @@ def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
     cell = SMOKE.biased("run", frequency="2", network={"model": SMOKE.normalised})
     start, folder = tmp_path / "start", tmp_path / "observed"
     folder.mkdir()
-    train.run({**cell.work.start.flags, "seed": "3"}, start)
+    one.run(RunConfig.of(**{**cell.work.start.flags, "seed": "3"}), start).close()
     values = flags(cell) | {"local_statistics": "true"}
     found = observed.last_round(
         seed=3, folder=folder, data_dir=None, start_from=start, flags=values
     )
     test = datasets.load("digits", None).test
-    with configure.setup_with({**values, "seed": "3", "start_from": str(start)}) as made:
-        ((_, process),) = configure.processes(made).items()
-        result = loop.train(
-            process, made.population, made.schedule, made.settings, start=made.start
-        )
-        accuracies = []
-        for client in range(4):
-            state = result.client_states.get(client, result.state)
-            logits = process.predict(result.state.weights, state, test, client=client)["logits"]
-            accuracies.append(np.mean(logits.argmax(axis=1) == test["y"]))
+    made = setup.make(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}))
+    ((_, process),) = processes.build(made).items()
+    result = loop.train(process, made.population, made.schedule, made.settings, start=made.start)
+    accuracies = []
+    for client in range(4):
+        state = result.client_states.get(client, result.state)
+        logits = process.predict(result.state.weights, state, test, client=client)["logits"]
+        accuracies.append(np.mean(logits.argmax(axis=1) == test["y"]))
     assert len(set(accuracies)) > 1
     assert found["ensemble_accuracy"] == pytest.approx(np.mean(accuracies))
 

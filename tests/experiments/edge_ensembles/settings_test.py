@@ -72,7 +72,7 @@ def test_the_papers_settings():
     biased = flags(PAPER.biased("run", epochs="5").work)
     wanted = {
         "partition": "disjoint_classes",
-        "client_classes": "0,1;2,3;4,5,6;7,8,9",
+        "disjoint_classes.classes": "0,1;2,3;4,5,6;7,8,9",
         "acquisition": "random",
         "acquisition_size": "400",
         "local_epochs": "5",
@@ -101,7 +101,7 @@ def test_the_papers_settings():
 @pytest.mark.parametrize("experiment", FIGURES, ids=lambda e: e.name)
 def test_all_start_from_a_model_trained_at_the_server_on_the_same_division(experiment, scale):
     """Else it could have seen what models are judged by; test data never decide."""
-    of_data = ("dataset", "partition", "client_classes", "num_clients", "model")
+    of_data = ("dataset", "partition", "disjoint_classes.classes", "num_clients", "model")
     of_server = ("initial_examples", "selection_examples", "validation_fraction")
     for name, work in works(experiment, scale).items():
         assert work.uses_test_data == ("judged by the test set" in name)

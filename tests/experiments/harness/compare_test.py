@@ -13,7 +13,7 @@ COMMON = ("--set=rounds=1", "--set=local_steps=1", "--runtime=in_process")
 
 @pytest.mark.slow
 def test_matrix_has_every_method_data_set_and_partition(tmp_path):
-    argv = ["compare", "--seeds=2", "--partitions=iid,disjoint_classes", *COMMON]
+    argv = ["--seeds=2", "--partitions=iid,disjoint_classes", *COMMON]
     assert compare.main([*argv, f"--output_dir={tmp_path}"]) == 0
     page = (tmp_path / "comparison" / "index.html").read_text()
     assert "python -m experiments.compare --datasets=digits" in page
@@ -41,7 +41,7 @@ def serving():
 @pytest.mark.slow
 def test_workers_give_the_numbers_of_one(serving, tmp_path, capsys):
     addresses = ",".join(f"localhost:{process.port}" for process in serving)
-    argv = ["compare", "--seeds=1", "--partitions=iid", "--methods=hdafl", *COMMON]
+    argv = ["--seeds=1", "--partitions=iid", "--methods=hdafl", *COMMON]
     found = {}
     for name, option in (("one", "--runtime=worker"), ("several", f"--workers={addresses}")):
         assert compare.main([*argv, option, f"--output_dir={tmp_path / name}"]) == 0

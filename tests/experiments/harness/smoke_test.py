@@ -36,7 +36,7 @@ def experiment(request) -> Experiment:
 
 @pytest.fixture(scope="module")
 def section(experiment, folder) -> sections.Section:
-    command = [experiment.name, "--scale=smoke", f"--output_dir={folder}"]
+    command = ["--scale=smoke", f"--output_dir={folder}"]
     assert program.main(experiment, None, command) == 0
     found = sections.section(experiment, "smoke", folder)
     assert found is not None

@@ -23,7 +23,7 @@ ROWS = [f"{s}, {m}" for s in ("i.i.d", "non-i.i.d", "Disjoint") for m in ("HDAFL
 
 
 def main(folder: pathlib.Path, *options: str) -> int:
-    argv = ["table3", *COMMAND, f"--output_dir={folder}", *options]
+    argv = [*COMMAND, f"--output_dir={folder}", *options]
     return program.main(EXPERIMENT, None, argv)
 
 
@@ -96,13 +96,13 @@ def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
 
 
 def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
-    assert program.main(EXPERIMENT, None, ["t", "--scale=paper", "--dry_run", "--shard=3/50"]) == 0
+    assert program.main(EXPERIMENT, None, ["--scale=paper", "--dry_run", "--shard=3/50"]) == 0
     assert re.search(r"\d+ runs, about [\d.]+ h on two cores", capsys.readouterr().out)
 
 
 def test_help_has_the_harness_flags(capsys):
     with pytest.raises(SystemExit, match="0"):
-        program.main(EXPERIMENT, "What it is.", ["table3", "--help"])
+        program.main(EXPERIMENT, "What it is.", ["--help"])
     text = capsys.readouterr().out
     assert text.startswith("What it is.")
     for flag in ("scale", "data_dir", "output_dir", "seeds", "dry_run", "shard"):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow_federated as tff
 
-from experiments import configure, train
+from experiments.run import one, processes, setup
+from experiments.run.config import RunConfig
 from tff_het.simulation import runtime
 
 
@@ -46,8 +47,8 @@ ADVERSARY = {
 
 
 def test_flags_make_it(values):
-    with configure.setup_with({**values, **ADVERSARY}) as made:
-        (process,) = configure.processes(made).values()
+    made = setup.make(RunConfig.of(**{**values, **ADVERSARY}))
+    (process,) = processes.build(made).values()
     assert made.population.columns == ("x", "y", "race", "sex")
     assert made.training.opponent_steps == 3
     specs = {spec.path: spec for spec in process.model.specs}
@@ -63,8 +64,8 @@ def test_flags_make_it(values):
 def test_the_weights_are_the_flags(values):
     """The loss that is minimised, from those that are reported beside it (one attribute)."""
     flags = {**values, "protected": "sex", "adversary_weights": "3"}
-    with configure.setup_with(flags) as made:
-        (process,) = configure.processes(made).values()
+    made = setup.make(RunConfig.of(**flags))
+    (process,) = processes.build(made).values()
     client = made.population[0].train
     state = process.initialize()
     kept = process.init_state(0, 0, state)
@@ -78,15 +79,15 @@ def test_the_weights_are_the_flags(values):
 
 
 def test_without_protected_columns_nothing_is_there(values):
-    with configure.setup_with(values) as made:
-        pass
+    made = setup.make(RunConfig.of(**values))
+    pass
     assert made.population.columns == ("x", "y")
     assert made.architecture.opponent == () and made.architecture.auxiliary == ()
 
 
 def test_a_run_reports_the_adversary(values, tmp_path):
     with runtime.use("in_process"):
-        train.run({**values, **ADVERSARY}, tmp_path)
+        one.run(RunConfig.of(**{**values, **ADVERSARY}), tmp_path).close()
     with (tmp_path / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     losses = [float(row["train_adversary_loss"]) for row in rows]
@@ -110,8 +111,5 @@ def test_a_run_reports_the_adversary(values, tmp_path):
     ],
 )
 def test_refusals(values, changes, message):
-    with (
-        pytest.raises(ValueError, match=message),
-        configure.setup_with({**values, **ADVERSARY, **changes}),
-    ):
-        pass
+    with pytest.raises(ValueError, match=message):
+        setup.make(RunConfig.of(**{**values, **ADVERSARY, **changes}))

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from experiments import aggregation, configure, train
+from experiments.run import aggregation, one, processes, setup
+from experiments.run.config import RunConfig
 from tff_het.evaluation import privacy
 from tff_het.simulation import runtime
 
@@ -22,7 +23,7 @@ DP = {"aggregator": "dp", "noise_multiplier": "0.5", "update_clip_norm": "0.3"}
 
 def trained(values, folder):
     with runtime.use("in_process", clients_in_parallel=2):
-        train.run(values, folder)
+        one.run(RunConfig.of(**values), folder).close()
     return [(folder / name).read_bytes() for name in ("metrics.csv", "summary.json", "weights.npz")]
 
 
@@ -61,8 +62,8 @@ def test_compressed_runs_say_what_was_sent(tmp_path):
 )
 def test_what_is_promised_follows_who_takes_part(given, promised):
     values = {**RUN, **DP, "noise_multiplier": "0", **given}
-    with configure.setup_with(values) as made:
-        sentence, found = aggregation.describe(made), aggregation.promise(made, 3)
+    made = setup.make(RunConfig.of(**values))
+    sentence, found = aggregation.describe(made), aggregation.promise(made, 3)
     if promised:
         assert found["dp_epsilon"] is None and sentence.startswith(promised)
         return
@@ -76,7 +77,7 @@ def test_what_is_promised_follows_who_takes_part(given, promised):
 def test_moving_statistics_that_clients_keep_get_no_noise():
     """Those that are averaged are refused, see flags_test.py."""
     values = {**RUN, **DP, "model": "cnn_edge_digits_bn", "local_statistics": "true"}
-    with configure.setup_with(values) as made:
-        (process,) = configure.processes(made).values()
+    made = setup.make(RunConfig.of(**values))
+    (process,) = processes.build(made).values()
     kept = {spec.path for spec in process.model.specs if spec.local}
     assert "norm_of_conv_1/moving_variance" in kept

@@ -1,30 +1,19 @@
-"""From flags to how updates are aggregated, what goes with that, and what privacy is promised."""
+"""From a config to how updates are aggregated, and what privacy that promises."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from absl import flags
-
-from experiments.flags import method as method_flags
-from experiments.flags import run as run_flags
+from experiments.run.config import RunConfig
 from tff_het.evaluation import privacy
 from tff_het.learning import aggregators
 from tff_het.learning.composer import AggregationFactory
 from tff_het.learning.process import FederatedProcess
 
 if TYPE_CHECKING:
-    from experiments.configure import Setup
+    from experiments.run.setup import Setup
 
-# Flag -> the one value of --aggregator that it belongs to.
-_BELONGS_TO = {
-    "noise_multiplier": "dp",
-    "update_clip_norm": "dp",
-    "delta": "dp",
-    "quantization_bits": "compressed",
-    "quantization_threshold": "compressed",
-}
 _DELTA = 1e-5
 _THRESHOLD = 20_000
 
@@ -37,12 +26,10 @@ def factory(made: "Setup", taken: Mapping[str, Sequence[str]]) -> AggregationFac
       taken: The options that each method takes.
 
     Raises:
-      ValueError: If flags contradict each other, or a method has no mean.
+      ValueError: If a method has no mean.
     """
-    name = method_flags.AGGREGATOR.value
-    for flag, owner in _BELONGS_TO.items():
-        if flags.FLAGS[flag].value is not None and name != owner:
-            raise ValueError(f"--{flag} belongs to --aggregator={owner}; found {name}.")
+    config = made.config
+    name = config.training.aggregator
     if name == "mean":
         return None
     if without := [method for method, options in taken.items() if "aggregator" not in options]:
@@ -53,40 +40,34 @@ def factory(made: "Setup", taken: Mapping[str, Sequence[str]]) -> AggregationFac
     if name == "robust":
         return aggregators.robust()
     if name == "compressed":
-        bits = method_flags.QUANTIZATION_BITS.value
-        return aggregators.compressed(8 if bits is None else bits, _threshold())
-    for flag in (method_flags.NOISE_MULTIPLIER, method_flags.UPDATE_CLIP_NORM):
-        if flag.value is None:
-            raise ValueError(f"--aggregator=dp needs --{flag.name} (1, say).")
-    if made.settings.goal is not None:
-        raise ValueError(
-            "--aggregator=dp promises nothing with --goal_accuracy: that training stops would say "
-            "something of clients' examples without noise."
-        )
+        bits = config.training.quantization_bits
+        return aggregators.compressed(8 if bits is None else bits, _threshold(config))
+    noise, clip = config.training.noise_multiplier, config.training.update_clip_norm
+    assert noise is not None and clip is not None
     return aggregators.private(
-        method_flags.NOISE_MULTIPLIER.value,
-        method_flags.UPDATE_CLIP_NORM.value,
+        noise,
+        clip,
         len(made.schedule(_rounds_before(made))),
         seed=made.settings.seed,
         rounds_before=_rounds_before(made),
     )
 
 
-def check(processes: Mapping[str, FederatedProcess]) -> None:
+def check(config: RunConfig, processes: Mapping[str, FederatedProcess]) -> None:
     """Refuses models with which an aggregator makes no sense.
 
     Raises:
       ValueError: If none of a model's variables would be compressed, or noise in moving statistics
         would make variances negative.
     """
-    name = method_flags.AGGREGATOR.value
+    name = config.training.aggregator
     for method, process in processes.items():
         sent = [spec for spec in process.model.specs if not spec.local]
-        if name == "compressed" and all(spec.size <= _threshold() for spec in sent):
+        if name == "compressed" and all(spec.size <= _threshold(config) for spec in sent):
             raise ValueError(
                 f"--aggregator=compressed leaves all that {method} sends as it is: no variable has "
-                f"more than {_threshold()} numbers, the largest {max(spec.size for spec in sent)}. "
-                "Lower --quantization_threshold."
+                f"more than {_threshold(config)} numbers, the largest "
+                f"{max(spec.size for spec in sent)}. Lower --quantization_threshold."
             )
         if name == "dp" and (moving := [spec.path for spec in sent if not spec.trainable]):
             raise ValueError(
@@ -101,23 +82,25 @@ def promise(made: "Setup", rounds: int) -> dict[str, Any]:
 
     `dp_epsilon` is null where it is infinite. Rounds before a start are not counted.
     """
-    if method_flags.AGGREGATOR.value != "dp":
+    config = made.config
+    if config.training.aggregator != "dp":
         return {}
-    noise, clients = method_flags.NOISE_MULTIPLIER.value, len(made.population)
-    if run_flags.SAMPLING.value == "in_turn":
+    noise, clients = config.training.noise_multiplier, len(made.population)
+    assert noise is not None
+    if config.run.sampling == "in_turn":
         first = _rounds_before(made)
         turns = Counter(c for r in range(first, first + rounds) for c in made.schedule(r))
         times = max(turns.values(), default=0)
-        epsilon = privacy.composed_epsilon(noise, times, _delta())
+        epsilon = privacy.composed_epsilon(noise, times, _delta(config))
         bound = f"RDP, replace one client, each in at most {times} rounds"
     else:
         cohort = len(made.schedule(_rounds_before(made)))
-        epsilon = privacy.sampled_epsilon(noise, rounds, cohort, clients, _delta())
+        epsilon = privacy.sampled_epsilon(noise, rounds, cohort, clients, _delta(config))
         bound = f"RDP, replace one client, {rounds} rounds of {cohort} of {clients} clients"
         bound += " without replacement" if cohort < clients else ", no amplification by sampling"
     return {
         "dp_epsilon": epsilon if math.isfinite(epsilon) else None,
-        "dp_delta": _delta(),
+        "dp_delta": _delta(config),
         "dp_bound": bound,
     }
 
@@ -135,13 +118,13 @@ def describe(made: "Setup") -> str:
     return f"{text}. Every client counts the same; training metrics are sent without noise."
 
 
-def _delta() -> float:
-    delta = method_flags.DELTA.value
+def _delta(config: RunConfig) -> float:
+    delta = config.training.delta
     return _DELTA if delta is None else delta
 
 
-def _threshold() -> int:
-    threshold = method_flags.QUANTIZATION_THRESHOLD.value
+def _threshold(config: RunConfig) -> int:
+    threshold = config.training.quantization_threshold
     return _THRESHOLD if threshold is None else threshold
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import aggregation, at_server
-from experiments.configure import Course, Setup
+from experiments.run import aggregation, at_server
+from experiments.run.processes import Course
+from experiments.run.setup import Setup
 from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
 from tff_het.learning.client_work import ClientState
@@ -73,7 +74,7 @@ def of_run(
     if result.evaluation.global_test is not None:
         values["global_test_accuracy"] = result.evaluation.global_test.accuracy
         values["global_test_loss"] = result.evaluation.global_test.loss
-    if made.new_test:
+    if made.config.run.new_test:
         values |= _new_test(made, process, result)
     values |= factors.summary(used)
     values |= _best(table)
@@ -90,7 +91,7 @@ def of_run(
         "data_source": made.dataset.source,
         "data_fingerprint": made.dataset.fingerprint(),
         "validation_fingerprint": made.population.validation_fingerprint(),
-        "selection_fingerprint": at_server.fingerprint(made.selection),
+        "selection_fingerprint": at_server.fingerprint(made.config, made.selection),
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
         "tensorflow_federated": tff.__version__,

@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from experiments import configure, dealing, train
+from experiments.run import data as data_module
+from experiments.run import one, setup
+from experiments.run.config import RunConfig
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 from tff_het.simulation.checkpoints import CheckpointError
@@ -39,7 +41,7 @@ def shuffle_test_labels(monkeypatch):
     """From now on the labels of all test examples are in another order."""
 
     def shuffle() -> None:
-        load = dealing.load
+        load = data_module.load
 
         def shuffled(name, data_dir):
             dataset = load(name, data_dir)
@@ -47,14 +49,14 @@ def shuffle_test_labels(monkeypatch):
             assert not np.array_equal(labels, dataset.test["y"])
             return dataclasses.replace(dataset, test={**dataset.test, "y": labels})
 
-        monkeypatch.setattr(dealing, "load", shuffled)
+        monkeypatch.setattr(data_module, "load", shuffled)
 
     return shuffle
 
 
 def trained(values, folder):
     """(its weights as bytes, its summary)."""
-    train.run(values, folder)
+    one.run(RunConfig.of(**values), folder).close()
     return (folder / "weights.npz").read_bytes(), json.loads((folder / "summary.json").read_text())
 
 
@@ -125,7 +127,7 @@ def second(first, **changes) -> dict[str, str]:
 
 def test_a_run_from_another_ones_model(first, tmp_path):
     """What clients start from is FedAvg's model, from which the rest has moved."""
-    train.run(second(first), tmp_path)
+    one.run(RunConfig.of(**second(first)), tmp_path).close()
     begun, ended = starts.read(first).values, starts.read(tmp_path).values
     assert begun.keys() == ended.keys()
     for path in ("dense_1/kernel", "dense_1/bias"):
@@ -138,7 +140,7 @@ def test_a_run_from_another_ones_model(first, tmp_path):
 def test_another_start_is_another_run(first, tmp_path):
     """Whatever folder it stands in: the values tell."""
     folder = tmp_path / "run"
-    train.run(second(first), folder)
+    one.run(RunConfig.of(**second(first)), folder).close()
     for name in ("same", "other"):
         (tmp_path / name).mkdir()
         for file in ("weights.npz", "summary.json"):
@@ -147,14 +149,14 @@ def test_another_start_is_another_run(first, tmp_path):
     changed = {**found, "output/bias": found["output/bias"] + np.float32(1)}
     starts.write(tmp_path / "other", starts.Start(changed))
     before = (folder / "metrics.csv").read_bytes()
-    train.run(second(tmp_path / "same", rounds="2"), folder)
+    one.run(RunConfig.of(**second(tmp_path / "same", rounds="2")), folder).close()
     assert (folder / "metrics.csv").read_bytes().startswith(before)
     with pytest.raises(CheckpointError, match="start_fingerprint: "):
-        train.run(second(tmp_path / "other", rounds="2"), folder)
+        one.run(RunConfig.of(**second(tmp_path / "other", rounds="2")), folder).close()
     values = second(first, rounds="2")
     del values["start_from"]
     with pytest.raises(CheckpointError, match=r"start_fingerprint: .* there, None now"):
-        train.run(values, folder)
+        one.run(RunConfig.of(**values), folder).close()
 
 
 @pytest.mark.parametrize(
@@ -164,31 +166,33 @@ def test_another_start_is_another_run(first, tmp_path):
         {"validation_fraction": "0.1"},
         {"num_clients": "4"},
         {"partition": "disjoint_classes"},
-        {"partition": "dirichlet", "dirichlet_alpha": "1"},
+        {"partition": "dirichlet", "dirichlet.alpha": "1"},
     ],
     ids="-".join,
 )
 def test_start_that_was_trained_on_the_validation_examples(first, tmp_path, changes):
     with pytest.raises(ValueError, match="set other examples apart for validation"):
-        train.run(second(first, **changes), tmp_path / "run")
+        one.run(RunConfig.of(**second(first, **changes)), tmp_path / "run").close()
     assert not (tmp_path / "run").exists()
     # Without validation examples there is nothing to keep apart.
     values = {k: v for k, v in second(first, **changes).items() if k != "validation_fraction"}
-    with configure.setup_with(values) as made:
-        assert made.start.fingerprint() == starts.read(first).fingerprint()
+    made = setup.make(RunConfig.of(**values))
+    assert made.start.fingerprint() == starts.read(first).fingerprint()
 
 
 def test_start_of_another_network(first, tmp_path):
     with pytest.raises(ValueError, match=r"has no conv_1/kernel.*Start from a run with the same"):
-        train.run(second(first, model="digits_cnn", local_layers="dense_1"), tmp_path)
+        one.run(
+            RunConfig.of(**second(first, model="digits_cnn", local_layers="dense_1")), tmp_path
+        ).close()
 
 
 def test_standardised_digits(tmp_path):
     """As the flags make them: pixels as the network's first layer gets them."""
-    with configure.setup_with({**RUN, "standardize": "true"}) as made:
-        x = made.dataset.train["x"]
-        mean, deviation = made.dataset.statistics()
-        seen = made.architecture.scaled(x).numpy()
+    made = setup.make(RunConfig.of(**{**RUN, "standardize": "true"}))
+    x = made.dataset.train["x"]
+    mean, deviation = made.dataset.statistics()
+    seen = made.architecture.scaled(x).numpy()
     flat = seen.reshape(-1, seen.shape[-1])
     np.testing.assert_allclose(flat.mean(axis=0), np.zeros(flat.shape[1]), atol=1e-4)
     np.testing.assert_allclose(flat.std(axis=0), np.ones(flat.shape[1]), rtol=1e-4)

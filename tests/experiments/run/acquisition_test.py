@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments import configure, train
+from experiments.run import one, setup
+from experiments.run.config import RunConfig
 from tff_het.simulation import runtime
 
 RUN = {
@@ -36,7 +37,7 @@ def _here():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("run")
-    train.run(RUN, path)
+    one.run(RunConfig.of(**RUN), path).close()
     return path
 
 
@@ -59,10 +60,10 @@ def test_files_say_what_was_acquired(folder):
 
 @pytest.mark.slow
 def test_run_that_goes_on_acquires_what_it_had_not(folder, tmp_path):
-    train.run({**RUN, "rounds": "2"}, tmp_path)
+    one.run(RunConfig.of(**{**RUN, "rounds": "2"}), tmp_path).close()
     first = (tmp_path / "acquired.csv").read_text().splitlines()
     assert len(first) == 1 + 3 * 2
-    train.run(RUN, tmp_path)
+    one.run(RunConfig.of(**RUN), tmp_path).close()
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
     assert set(first) <= set((tmp_path / "acquired.csv").read_text().splitlines())
@@ -70,8 +71,8 @@ def test_run_that_goes_on_acquires_what_it_had_not(folder, tmp_path):
 
 def test_flags_of_acquisition():
     flags = {**RUN, "acquisition": "max_entropy", "acquisitions_per_round": "3"}
-    with configure.setup_with(flags) as made:
-        found = made.training.acquisition
+    made = setup.make(RunConfig.of(**flags))
+    found = made.training.acquisition
     assert (found.function, found.size, found.per_round, found.pool_size) == (
         "max_entropy",
         20,
@@ -79,8 +80,8 @@ def test_flags_of_acquisition():
         70,
     )
     assert (found.kept_per_class, found.dropout_samples) == (1, 2)
-    with configure.setup_with({"dataset": "digits", "acquisition": "random"}) as made:
-        found = made.training.acquisition
+    made = setup.make(RunConfig.of(**{"dataset": "digits", "acquisition": "random"}))
+    found = made.training.acquisition
     # The paper's own numbers.
     assert (found.size, found.per_round, found.pool_size, found.kept_per_class) == (400, 1, 4000, 0)
 
@@ -90,10 +91,10 @@ def test_classes_of_the_four_devices():
     flags = {
         "dataset": "digits",
         "partition": "disjoint_classes",
-        "client_classes": "0,1;2,3;4,5,6;7,8,9",
+        "disjoint_classes.classes": "0,1;2,3;4,5,6;7,8,9",
         "num_clients": "4",
     }
-    with configure.setup_with(flags) as made:
-        for split in ("train", "test"):
-            held = [set(getattr(client, split)["y"]) for client in made.population]
-            assert held == [{0, 1}, {2, 3}, {4, 5, 6}, {7, 8, 9}]
+    made = setup.make(RunConfig.of(**flags))
+    for split in ("train", "test"):
+        held = [set(getattr(client, split)["y"]) for client in made.population]
+        assert held == [{0, 1}, {2, 3}, {4, 5, 6}, {7, 8, 9}]

@@ -1,6 +1,6 @@
 """What a run's summary takes from its tables."""
 
-from experiments import summary
+from experiments.run import summary
 
 COLUMNS = "round,local_test_loss_weighted_mean,local_validation_loss_weighted_mean,bytes_up\n"
 

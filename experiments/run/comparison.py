@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.configure import Setup
+from experiments.run.setup import Setup
 from tff_het.evaluation import figures
 from tff_het.simulation import records
 
@@ -52,12 +52,12 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     """Writes the comparison's tables and figures; returns the table as text."""
     summaries = [_of_run(folder / method) for method in methods]
     curves = {method: _curve(folder / method) for method in methods}
-    by_client = {method: _by_client(folder / method) for method in methods}
+    tested = {method: np.array(list(by_client(folder / method).values())) for method in methods}
     for method in methods:
         own = folder / method / "figures"
         own.mkdir(exist_ok=True)
-        _draw(own, {method: curves[method]}, {method: by_client[method]}, made)
-    _draw(folder / "figures", curves, by_client, made)
+        _draw(own, {method: curves[method]}, {method: tested[method]}, made)
+    _draw(folder / "figures", curves, tested, made)
     columns = {
         column: (key, form)
         for column, (key, form) in _COLUMNS.items()
@@ -128,8 +128,9 @@ def _curve(folder: Path) -> figures.Curve:
     return figures.Curve(rounds, [float(row["local_test_accuracy_mean"]) for row in rows])
 
 
-def _by_client(folder: Path) -> np.ndarray:
+def by_client(folder: Path) -> dict[str, float]:
+    """Returns each tested client's accuracy in the last evaluation of a run, by its id."""
     with (folder / "clients.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
     last = rows[-1]["round"]
-    return np.array([float(row["accuracy"]) for row in rows if row["round"] == last])
+    return {row["client"]: float(row["accuracy"]) for row in rows if row["round"] == last}

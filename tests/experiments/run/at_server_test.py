@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from experiments import configure, dealing, train
 from experiments.harness.experiment import Training
+from experiments.run import data as data_module
+from experiments.run import one, setup
+from experiments.run.config import RunConfig
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 
@@ -40,7 +42,7 @@ def here():
 
 def trained(values, folder):
     """(its weights as bytes, its summary, the rows of its table)."""
-    train.run(values, folder)
+    one.run(RunConfig.of(**values), folder).close()
     with (folder / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     summary = json.loads((folder / "summary.json").read_text())
@@ -52,36 +54,36 @@ def without(values, *names, **changes):
 
 
 def test_no_client_has_what_the_server_has():
-    with configure.setup_with({**RUN, "method": "opt_fl", "validation_fraction": "0.1"}) as made:
-        parts = [made.initial, made.selection]
-        parts += [part for one in made.population for part in (one.train, one.validation)]
-        sizes = [len(part["y"]) for part in parts]
-        assert sizes[:2] == [60, 300]
-        held = np.concatenate([part["x"].reshape(len(part["x"]), -1) for part in parts])
-        whole = made.dataset.train["x"]
-        assert sum(sizes) == len(whole)
+    made = setup.make(RunConfig.of(**{**RUN, "method": "opt_fl", "validation_fraction": "0.1"}))
+    parts = [made.initial, made.selection]
+    parts += [part for one in made.population for part in (one.train, one.validation)]
+    sizes = [len(part["y"]) for part in parts]
+    assert sizes[:2] == [60, 300]
+    held = np.concatenate([part["x"].reshape(len(part["x"]), -1) for part in parts])
+    whole = made.dataset.train["x"]
+    assert sum(sizes) == len(whole)
 
-        def rows(x):
-            return sorted(map(bytes, x.reshape(len(x), -1)))
+    def rows(x):
+        return sorted(map(bytes, x.reshape(len(x), -1)))
 
-        # As often as there are equal images, and no test example among them.
-        assert rows(held) == rows(whole)
-        assert made.population.columns == tuple(made.selection)
+    # As often as there are equal images, and no test example among them.
+    assert rows(held) == rows(whole)
+    assert made.population.columns == tuple(made.selection)
 
 
 def test_by_default_the_server_has_nothing():
-    with configure.setup_with({"dataset": "digits", "method": "fed_avg"}) as made:
-        assert made.initial is None and made.selection is None
-        clients = sum(len(client.train["y"]) for client in made.population)
-        assert clients == len(made.dataset.train["y"])
+    made = setup.make(RunConfig.of(**{"dataset": "digits", "method": "fed_avg"}))
+    assert made.initial is None and made.selection is None
+    clients = sum(len(client.train["y"]) for client in made.population)
+    assert clients == len(made.dataset.train["y"])
 
 
 @pytest.mark.parametrize("method", ["opt_fl", "mix_fl"])
 def test_judged_by_the_test_set_where_that_is_asked_for(method):
     values = without(RUN, "selection_examples", method=method, ensemble_selection="test")
-    with configure.setup_with(values) as made:
-        for name in ("x", "y"):
-            np.testing.assert_array_equal(made.selection[name], made.dataset.test[name])
+    made = setup.make(RunConfig.of(**values))
+    for name in ("x", "y"):
+        np.testing.assert_array_equal(made.selection[name], made.dataset.test[name])
 
 
 @pytest.mark.parametrize(
@@ -110,13 +112,13 @@ def test_judged_by_the_test_set_where_that_is_asked_for(method):
 def test_flags_that_are_refused(changes, message, tmp_path):
     values = {k: v for k, v in {**RUN, **changes}.items() if v is not None}
     with pytest.raises(ValueError, match=message):
-        train.run(values, tmp_path / "run")
+        one.run(RunConfig.of(**values), tmp_path / "run").close()
     assert not (tmp_path / "run").exists()
 
 
 def test_initial_training_without_initial_examples(tmp_path):
     with pytest.raises(ValueError, match="give --initial_examples"):
-        train.run({**FIRST, "initial_examples": "0"}, tmp_path / "run")
+        one.run(RunConfig.of(**{**FIRST, "initial_examples": "0"}), tmp_path / "run").close()
 
 
 # --- Runs ---------------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ def test_devices_start_from_there(first, tmp_path):
             round(float(row["server_accuracy"]) * 300), abs=1e-3
         )
     # Again, and in another number of rounds at a time, the same bytes.
-    train.run({**values, "rounds": "2"}, tmp_path / "two")
+    one.run(RunConfig.of(**{**values, "rounds": "2"}), tmp_path / "two").close()
     assert trained(values, tmp_path / "two") == (weights, summary, rows)
 
 
@@ -169,7 +171,7 @@ def test_start_that_was_trained_on_what_is_judged_by(first, tmp_path, changes):
     folder, _ = first
     values = {**RUN, "method": "opt_fl", "start_from": str(folder), **changes}
     with pytest.raises(ValueError, match="held out other examples at the server"):
-        train.run(values, tmp_path / "run")
+        one.run(RunConfig.of(**values), tmp_path / "run").close()
     assert not (tmp_path / "run").exists()
 
 
@@ -179,14 +181,14 @@ def test_test_labels_choose_only_where_they_are_asked_to(asked, tmp_path, monkey
     if asked:
         values = without(values, "selection_examples", ensemble_selection="test")
     weights, _, rows = trained(values, tmp_path / "as it is")
-    load = dealing.load
+    load = data_module.load
 
     def shuffled(name, data_dir):
         dataset = load(name, data_dir)
         labels = np.random.default_rng(0).permutation(dataset.test["y"])
         return dataclasses.replace(dataset, test={**dataset.test, "y": labels})
 
-    monkeypatch.setattr(dealing, "load", shuffled)
+    monkeypatch.setattr(data_module, "load", shuffled)
     other_weights, _, other_rows = trained(values, tmp_path / "shuffled")
     assert rows[0]["local_test_accuracy_mean"] != other_rows[0]["local_test_accuracy_mean"]
     accuracy = [[row["server_accuracy"] for row in one] for one in (rows, other_rows)]

@@ -1,1 +1,0 @@
-"""Flags in groups, one module each; only programs read them."""

@@ -1,0 +1,484 @@
+"""One run's settings: typed, checked, and the same from flags, YAML and Python.
+
+`RunConfig.of(dataset="digits", method="hdafl", rounds=5)` gives a config; `resolve` merges several
+sources and says where each value came from.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from experiments.run import fields, options, plugins
+from experiments.run.defaults import DEFAULTS
+from experiments.run.fields import Field
+from tff_het import kinds
+from tff_het.datasets import DATASETS
+from tff_het.kinds import Among, Count, NotNegative, Positive, Whole
+from tff_het.models import NETWORKS
+from tff_het.numbers import Number
+from tff_het.partitions import PARTITIONS
+
+_Seed = Annotated[int, Number(0, 2**63 - 1, is_whole=True)]
+_PartHeldOut = Annotated[float, Number(0.0, 0.9)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Data: what the examples are, and which client holds which.
+
+    Attributes:
+      dataset: The data set.
+      positive_label: Name of a class: the task is to tell it from all others. Default: all classes.
+      data_dir: A folder with one folder for each data set, named as it is, holding the original
+        files. Without it, data sets are downloaded (digits comes with scikit-learn).
+      partition: How examples are split over clients. Default: what suits the data set.
+      num_clients: Number of clients. Default: what suits the data set.
+      initial_examples: Training examples, drawn at random, that no client gets and the server
+        trains on before the first round: --method=centralized --pooled=server, from whose run
+        others start.
+      selection_examples: Training examples, drawn at random, that no client gets and the server
+        evaluates models on (methods opt_fl and mix_fl).
+      allow_empty_test: Accept clients without test examples; they are not tested.
+      local_test_fraction: Test each client on this share of its own training examples; the data
+        set's test examples go to no client. Default: they are split over clients as the training
+        examples are.
+      validation_fraction: Share of each client's training examples that is held out for validation.
+    """
+
+    dataset: Annotated[str, Among(DATASETS)] = "digits"
+    positive_label: str | None = None
+    data_dir: str | None = None
+    partition: Annotated[str, Among(PARTITIONS)] = "disjoint_classes"
+    num_clients: Whole | None = 5
+    initial_examples: Count = 0
+    selection_examples: Count = 0
+    allow_empty_test: bool = False
+    local_test_fraction: _PartHeldOut | None = None
+    validation_fraction: _PartHeldOut = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """Method: what is trained. Several methods run on the same clients and cohorts.
+
+    Attributes:
+      method: Methods to compare. A round of centralized is one local training (local_epochs or
+        local_steps) on the pooled examples of all clients.
+      pooled: What centralized trains on: the examples of all clients, or the server's
+        --initial_examples.
+      ensemble_selection: What the server evaluates models on (methods opt_fl and mix_fl): its
+        --selection_examples, or, as the paper, the test set, which makes results too good.
+      model: The network. Default: what suits the data set.
+      loss: The loss. cross_entropy_of_softmax takes the softmax for logits, as LG-FedAvg's code
+        does.
+      standardize: Scale inputs to mean 0 and variance 1 over the training examples, for each
+        channel.
+      bias: Whether layers add a bias.
+      initialization: Initial weights: Keras's default (glorot), or PyTorch's (fan_in), which is
+        smaller.
+      local_statistics: Clients keep the moving statistics of their batch normalisation. Default:
+        they are averaged.
+      class_weights: Weight of each class in the loss, such as 1,50. Default: equal weights.
+      protected: Columns of 0 and 1 (of adult: race,sex) that an adversary predicts from the
+        network's representations while both are trained. Default: no adversary.
+      adversary_weights: lambda: how strongly the network is trained against the adversary, one
+        number for each of --protected; 0 leaves the network unaffected. Default: 1 each.
+      adversary_layer: The layer that the adversary sees. Default: the last hidden one.
+      adversary_steps: The adversary learns from every batch, the network from one in this many.
+        Default: 1.
+    """
+
+    method: Sequence[str] = ("hdafl", "fed_avg")
+    pooled: Literal["clients", "server"] = "clients"
+    ensemble_selection: Literal["held_out", "test"] = "held_out"
+    model: Annotated[str, Among(NETWORKS)] = "small_cnn"
+    loss: Literal["cross_entropy", "cross_entropy_of_softmax"] = "cross_entropy"
+    standardize: bool = False
+    bias: bool = True
+    initialization: Literal["glorot", "fan_in"] = "glorot"
+    local_statistics: bool = False
+    class_weights: Sequence[Positive] | None = None
+    protected: Sequence[str] | None = None
+    adversary_weights: Sequence[NotNegative] | None = None
+    adversary_layer: str | None = None
+    adversary_steps: Whole | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """Training: what clients do in a round, and how the server combines it.
+
+    Attributes:
+      local_epochs: Passes over a client's examples in a round (E).
+      local_steps: Steps in a round, instead of --local_epochs.
+      at_most_one_pass: With --local_steps: stop at the end of the first pass.
+      batch_size: Examples in a step (B).
+      shuffle: Whether each pass has an order of its own.
+      client_optimizer: The clients' optimizer, new in every round.
+      client_learning_rate: Its learning rate.
+      client_momentum: Its momentum (sgd).
+      learning_rate_decay: In round t, counted from 0, the clients' rate is client_learning_rate /
+        (1 + decay * t).
+      weight_decay: L2 weight decay in the clients' gradients.
+      clip_norm: Global norm that gradients are clipped to.
+      augment: Random crops (4 pixels) and mirror images.
+      acquisition: Active learning: clients pick training examples from a private pool with this
+        function. --local_epochs are then passes over the acquired examples, which are dropped
+        afterwards. Default: clients train on all of their examples.
+      acquisition_size: Examples in an acquisition. Default: 400.
+      acquisitions_per_round: Acquisitions in a round. Default: 1.
+      pool_size: Examples in a client's pool. Default: 4000.
+      kept_per_class: Examples of each class that a client trains on beside those of every
+        acquisition. Default: 0.
+      dropout_samples: Predictions with dropout that the pool is scored by (all of --acquisition but
+        random). Default: 20.
+      server_optimizer: The server's. Default: plain averaging.
+      server_learning_rate: Learning rate of --server_optimizer.
+      aggregator: How the server combines updates: the method's mean; with large updates zeroed and
+        clipped (robust); clipped, every client the same, with noise for differential privacy (dp);
+        or quantised before they are sent (compressed).
+      noise_multiplier: Standard deviation of the noise in the sum of updates, over
+        --update_clip_norm (--aggregator=dp).
+      update_clip_norm: Norm that a client's update is clipped to (--aggregator=dp).
+      delta: The delta that epsilon is computed for, best below 1 / number of clients
+        (--aggregator=dp). Default: 1e-5.
+      quantization_bits: Bits per number sent (--aggregator=compressed). Default: 8.
+      quantization_threshold: Only variables of more numbers than this are quantised
+        (--aggregator=compressed). Default: 20000.
+    """
+
+    local_epochs: Whole | None = 1
+    local_steps: Whole | None = None
+    at_most_one_pass: bool = False
+    batch_size: Whole = 32
+    shuffle: bool = True
+    client_optimizer: Literal["sgd", "adam"] = "sgd"
+    client_learning_rate: Positive = 0.05
+    client_momentum: Annotated[float, Number(0.0, 1.0, below=True)] = 0.0
+    learning_rate_decay: NotNegative = 0.0
+    weight_decay: NotNegative = 0.0
+    clip_norm: Positive | None = None
+    augment: bool = False
+    acquisition: Literal["random", "max_entropy", "bald", "variation_ratios"] | None = None
+    acquisition_size: Whole | None = None
+    acquisitions_per_round: Whole | None = None
+    pool_size: Whole | None = None
+    kept_per_class: Count | None = None
+    dropout_samples: Whole | None = None
+    server_optimizer: Literal["sgd", "adam", "yogi"] | None = None
+    server_learning_rate: Positive | None = None
+    aggregator: Literal["mean", "robust", "dp", "compressed"] = "mean"
+    noise_multiplier: NotNegative | None = None
+    update_clip_norm: NotNegative | None = None
+    delta: Annotated[float, Number(0.0, 1.0, above=True, below=True)] | None = None
+    quantization_bits: Annotated[int, Number(1, 16, is_whole=True)] | None = None
+    quantization_threshold: Count | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Run: how long, on what, and where the results go.
+
+    Attributes:
+      rounds: Rounds of training. Default: what suits the data set.
+      clients_per_round: Clients that train in a round. Default: all.
+      sampling: How a cohort is chosen: clients at random, or one after another, beginning with the
+        first (with --clients_per_round=1: sequential training).
+      goal_accuracy: Train until the mean accuracy over clients reaches this (0.975, say), for
+        --rounds at most; looked for whenever clients are evaluated.
+      goal_selection: What --goal_accuracy is evaluated on; test, as papers do, makes results too
+        good.
+      start_from: Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training
+        starts from.
+      eval_every: Rounds between two evaluations.
+      new_test: After the last round, test the ensemble of all clients' models on the whole test
+        set: one prediction per client and example.
+      seed: Seed of every random draw of the run.
+      plugin: Modules or files (.py) that register methods, networks, data sets or partitions.
+      runtime: What executes the rounds: this process, or TFF's own worker (the reference).
+      clients_in_parallel: Clients that train at the same time. Default: one a core. Results do not
+        depend on it.
+      workers: Where `python -m experiments.worker` runs, as host:port,host:port,...: clients train
+        there, whatever --runtime says, with the numbers of --runtime=worker. Trusted networks only;
+        see docs/several_machines.md.
+      worker_deadline: Seconds without a sign of life after which one of --workers is lost, and its
+        clients are done again by the others. Default: 60.
+      shared_examples_dir: A folder that all --workers see under the same path: they read clients'
+        examples there, instead of being sent them.
+      output_dir: Folder of the results. An unfinished run of the same settings in it is continued.
+      checkpoint_every: Rounds between two checkpoints.
+      keep_checkpoints: How many checkpoints to keep.
+      client_store: Where client states are kept between rounds; disk for very many clients, of
+        whom nothing but their examples' arrays stays in memory then.
+      tracking: Where each round's metrics are logged, of: tensorboard, mlflow (in
+        OUTPUT_DIR/mlruns; needs the extra tracking). Empty: the tables only.
+    """
+
+    rounds: Whole = 15
+    clients_per_round: Whole | None = None
+    sampling: Literal["uniform", "in_turn"] = "uniform"
+    goal_accuracy: Annotated[float, Number(0.0, 1.0, above=True)] | None = None
+    goal_selection: Literal["validation", "test"] = "validation"
+    start_from: str | None = None
+    eval_every: Whole = 1
+    new_test: bool = False
+    seed: _Seed = 0
+    plugin: Sequence[str] = ()
+    runtime: Literal["in_process", "worker"] = "in_process"
+    clients_in_parallel: Whole | None = None
+    workers: Sequence[str] | None = None
+    worker_deadline: Positive | None = None
+    shared_examples_dir: str | None = None
+    output_dir: str = "runs/demo"
+    checkpoint_every: Whole = 1
+    keep_checkpoints: Whole = 2
+    client_store: Literal["memory", "disk"] = "memory"
+    tracking: Sequence[str] = ("tensorboard",)
+
+
+SECTIONS: dict[str, type] = {"data": Data, "method": Method, "training": Training, "run": Run}
+FIELDS = {
+    name: field for section in SECTIONS.values() for name, field in fields.of(section).items()
+}
+
+# Settings that do not define a run: with others, a run may go on where it stopped.
+NOT_OF_THE_RUN = (
+    *("rounds", "new_test", "delta", "runtime", "clients_in_parallel", "workers"),
+    *("worker_deadline", "shared_examples_dir", "output_dir", "data_dir", "method"),
+    *("checkpoint_every", "keep_checkpoints", "client_store", "tracking", "start_from"),
+)
+
+# Setting -> the one that it belongs to, and the value that this needs; None for any.
+_BELONGS_TO: dict[str, tuple[str, str | None]] = {
+    **dict.fromkeys(("noise_multiplier", "update_clip_norm", "delta"), ("aggregator", "dp")),
+    **dict.fromkeys(("quantization_bits", "quantization_threshold"), ("aggregator", "compressed")),
+    **dict.fromkeys(
+        ("adversary_weights", "adversary_layer", "adversary_steps"), ("protected", None)
+    ),
+    **dict.fromkeys(
+        ("acquisition_size", "acquisitions_per_round", "pool_size", "kept_per_class"),
+        ("acquisition", None),
+    ),
+    "dropout_samples": ("acquisition", None),
+    **dict.fromkeys(("worker_deadline", "shared_examples_dir"), ("workers", None)),
+    "server_learning_rate": ("server_optimizer", None),
+    "server_optimizer": ("server_learning_rate", None),
+}
+
+
+class Layer(NamedTuple):
+    """Settings from one source.
+
+    Attributes:
+      origin: What it is called: 'flag', a file's name.
+      values: Texts or values by name; options as 'owner.option', or bare for all that have them.
+    """
+
+    origin: str
+    values: Mapping[str, Any]
+
+    def naming(self, name: str, value: Any) -> str:
+        """How an error names a setting."""
+        shown = f"{name}={kinds.text(value)}"
+        return f"--{shown}" if self.origin in ("flag", "setting") else f"{self.origin}: {shown}"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """All settings of a run.
+
+    Attributes:
+      data: What the examples are.
+      method: What is trained.
+      training: What clients and server do.
+      run: How long, and where results go.
+      options: Of the chosen data set, partition, model and methods, those that were set, by name.
+      origins: Where each value came from, where it is no default: 'flag', a file, a data set.
+    """
+
+    data: Data
+    method: Method
+    training: Training
+    run: Run
+    options: Mapping[str, Mapping[str, Any]]
+    origins: Mapping[str, str]
+
+    @classmethod
+    def of(cls, **settings: Any) -> "RunConfig":
+        """Makes a config from settings by name, such as `dataset="digits"`.
+
+        Options have their owner's name: `waffle={"posterior_rate": 10}`.
+
+        Raises:
+          ValueError: If a setting does not exist, has a wrong value or does not fit the others.
+        """
+        return resolve([Layer("setting", flat(settings))])
+
+    def values(self) -> dict[str, Any]:
+        """Returns all values by name, options as 'owner.option'."""
+        sections = (self.data, self.method, self.training, self.run)
+        found = {
+            name: getattr(section, name)
+            for section in sections
+            for name in fields.of(type(section))
+        }
+        return found | {
+            f"{owner}.{name}": value
+            for owner, given in self.options.items()
+            for name, value in given.items()
+        }
+
+    def given_to(self, owner: str) -> Mapping[str, Any]:
+        """Returns the options that were set for a data set, partition, model or method."""
+        return self.options.get(owner, {})
+
+    def defining(self, method: str) -> dict[str, Any]:
+        """Returns what defines the run of one method, as JSON values."""
+        others = {owner for owner in self.method.method if owner != method}
+        found = {
+            name: value
+            for name, value in self.values().items()
+            if name not in NOT_OF_THE_RUN and name.partition(".")[0] not in others
+        }
+        return json.loads(json.dumps(found | {"method": method}))
+
+    def flagfile(self, method: str) -> str:
+        """Returns the text of a flagfile that makes one method's run again."""
+        others = {owner for owner in self.method.method if owner != method}
+        lines = []
+        for name, value in (self.values() | {"method": [method]}).items():
+            if isinstance(value, bool):
+                lines.append(f"--{'' if value else 'no'}{name}")
+            elif value is not None and name.partition(".")[0] not in others:
+                lines.append(f"--{name}={kinds.text(value)}")
+        return "\n".join(lines) + "\n"
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings by name from nested ones: sections are opened, options named 'owner.option'.
+
+    Raises:
+      ValueError: If a section holds no settings.
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in SECTIONS and (isinstance(value, Mapping) or name not in FIELDS):
+            if not isinstance(value, Mapping):
+                raise ValueError(
+                    f"{name} is a section: expected settings by name, found {value!r}."
+                )
+            found |= value
+        elif isinstance(value, Mapping) and options.is_owner(name):
+            found |= {f"{name}.{option}": given for option, given in value.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def resolve(layers: Iterable[Layer]) -> RunConfig:
+    """Merges settings from several sources, of which later ones win.
+
+    Raises:
+      ValueError: If a setting does not exist, has a wrong value or does not fit the others.
+    """
+    given = list(layers)
+    for layer in given:
+        if "plugin" in layer.values:
+            plugins.load(parsed(layer, "plugin", FIELDS["plugin"]))
+    values: dict[str, Any] = {name: field.default for name, field in FIELDS.items()}
+    origins: dict[str, str] = {}
+    for layer in given:
+        for name in sorted(layer.values, key=str):
+            if name in FIELDS:
+                values[name] = parsed(layer, name, FIELDS[name])
+                origins[name] = layer.origin
+    _fill_in(values, origins)
+    if not values["method"] or len(set(values["method"])) < len(values["method"]):
+        raise ValueError(
+            f"--method needs one or more different methods, found {list(values['method'])}."
+        )
+    chosen = options.chosen(values)
+    set_options: dict[str, dict[str, Any]] = {}
+    suited = DEFAULTS.get(values["dataset"], {})
+    for layer in (Layer(f"suits {values['dataset']}", suited), *given):
+        # Of one source, what is said for one owner counts more than what is said for all.
+        for name in sorted(set(layer.values) - set(FIELDS), key=lambda name: "." in name):
+            if layer.values is suited and name.partition(".")[0] != values["partition"]:
+                continue
+            for owner, option in options.find(name, chosen, list(FIELDS)):
+                set_options.setdefault(owner, {})[option.name] = parsed(layer, name, option)
+                origins[f"{owner}.{option.name}"] = layer.origin
+    _check(values)
+    sections = {
+        key: section(**{name: values[name] for name in fields.of(section)})
+        for key, section in SECTIONS.items()
+    }
+    ordered = {owner: set_options[owner] for owner in chosen if owner in set_options}
+    return RunConfig(**sections, options=ordered, origins=origins)
+
+
+def parsed(layer: Layer, name: str, field: Field) -> Any:
+    """Returns a setting's value.
+
+    Raises:
+      ValueError: If it is of another kind.
+    """
+    value = layer.values[name]
+    try:
+        return fields.parsed(field, value)
+    except ValueError as error:
+        raise ValueError(f"{layer.naming(name, value)}: {error}.") from error
+
+
+def _fill_in(values: dict[str, Any], origins: dict[str, str]) -> None:
+    """Gives what nobody set the values that suit the data set."""
+    if values["local_steps"] is not None:
+        if values["local_epochs"] is not None and "local_epochs" in origins:
+            raise ValueError("Give either --local_epochs or --local_steps, not both.")
+        values["local_epochs"] = None
+    dataset = values["dataset"]
+    suited = {name: value for name, value in DEFAULTS.get(dataset, {}).items() if name in FIELDS}
+    # A partition of another kind does not share the data set's number of clients, if it has none.
+    if "partition" in origins and values["partition"] != suited.get(
+        "partition", "disjoint_classes"
+    ):
+        suited["num_clients"] = suited.get("num_clients") or FIELDS["num_clients"].default
+    for name, value in suited.items():
+        if name not in origins:
+            values[name] = value
+            origins[name] = f"suits {dataset}"
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """Refuses settings that contradict each other."""
+    for name, (other, needed) in _BELONGS_TO.items():
+        if values[name] is None:
+            continue
+        if needed is not None and values[other] != needed:
+            raise ValueError(f"--{name} belongs to --{other}={needed}; found {values[other]}.")
+        if needed is None and values[other] is None:
+            raise ValueError(f"--{name} belongs to --{other}: give that too.")
+    if values["dropout_samples"] is not None and values["acquisition"] == "random":
+        raise ValueError("--dropout_samples has no meaning for --acquisition=random.")
+    if values["client_optimizer"] == "adam" and values["client_momentum"]:
+        raise ValueError("--client_momentum belongs to --client_optimizer=sgd.")
+    if values["class_weights"] is not None and values["loss"] != "cross_entropy":
+        raise ValueError(f"--class_weights weigh the cross entropy; found --loss={values['loss']}.")
+    if values["goal_accuracy"] is None and values["goal_selection"] != "validation":
+        raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
+    judged = values["goal_accuracy"] is not None and values["goal_selection"] == "validation"
+    if judged and not values["validation_fraction"]:
+        raise ValueError(
+            "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
+            "say), or --goal_selection=test to do as the paper."
+        )
+    if values["aggregator"] == "dp":
+        for name in ("noise_multiplier", "update_clip_norm"):
+            if values[name] is None:
+                raise ValueError(f"--aggregator=dp needs --{name} (1, say).")
+        if values["goal_accuracy"] is not None:
+            raise ValueError(
+                "--aggregator=dp promises nothing with --goal_accuracy: that training stops would "
+                "say something of clients' examples without noise."
+            )

@@ -1,0 +1,88 @@
+"""From a config to examples, and to who holds them: all that needs no network and no training."""
+
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.run.config import RunConfig
+from tff_het import datasets, partitions
+
+
+class Dealt(NamedTuple):
+    """A data set, and which client holds which of its examples.
+
+    Attributes:
+      dataset: The data set.
+      partition: Whose which examples are.
+      initial: Training examples of no client, on which the server may train; None without any.
+      selection: Others, on which it may evaluate models; None without any.
+    """
+
+    dataset: datasets.Dataset
+    partition: partitions.Partition
+    initial: datasets.Examples | None = None
+    selection: datasets.Examples | None = None
+
+
+def load(name: str, data_dir: str | None, **options) -> datasets.Dataset:
+    """As `datasets.load`; the last one is kept, since runs of one program often share it."""
+    return _load(name, data_dir, _stamp(name, data_dir), **options)
+
+
+@functools.lru_cache(maxsize=1)
+def _load(name: str, data_dir: str | None, stamp: tuple[tuple[str, int, int], ...], **options):
+    return datasets.load(name, data_dir, **options)
+
+
+def _stamp(name: str, data_dir: str | None) -> tuple[tuple[str, int, int], ...]:
+    """What tells files from those that were there before: names, times and sizes."""
+    if data_dir is None:
+        return ()
+    root = Path(data_dir)
+    files = [root, *root.glob("*"), *(root / name).rglob("*")] if root.is_dir() else [root]
+    found = [(str(file), file.stat()) for file in sorted(files) if file.is_file()]
+    return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in found)
+
+
+def deal(config: RunConfig) -> Dealt:
+    """Loads the data set that the config names, and assigns its examples.
+
+    Raises:
+      ValueError: If settings do not fit the data.
+      FileNotFoundError: If files are missing.
+    """
+    data = config.data
+    try:
+        dataset = load(data.dataset, data.data_dir, **config.given_to(data.dataset))
+    except RuntimeError as error:  # A download failed.
+        raise ValueError(error) from error
+    if data.positive_label is not None:
+        dataset = dataset.one_against_rest(data.positive_label)
+    at_server = partitions.set_apart(
+        len(dataset.train["y"]),
+        initial=data.initial_examples,
+        selection=data.selection_examples,
+        seed=config.run.seed,
+    )
+    kept = (_rows(dataset.train, own) for own in (at_server.initial, at_server.selection))
+    common = {
+        "num_clients": data.num_clients,
+        "seed": config.run.seed,
+        "allow_empty_test": data.allow_empty_test,
+        # Without any at the server, no copy of all the others is made.
+        "among": at_server.clients if len(at_server.clients) < len(dataset.train["y"]) else None,
+        **config.given_to(data.partition),
+    }
+    if data.local_test_fraction is not None:
+        divided = partitions.make_with_local_test(
+            data.partition, dataset, fraction=data.local_test_fraction, **common
+        )
+        return Dealt(*divided, *kept)
+    partition = partitions.make(data.partition, dataset.train, dataset.test, **common)
+    return Dealt(dataset, partition, *kept)
+
+
+def _rows(examples: datasets.Examples, chosen: np.ndarray) -> datasets.Examples | None:
+    return {name: column[chosen] for name, column in examples.items()} if len(chosen) else None
