@@ -2,8 +2,10 @@
 
 import importlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from experiments.harness.experiment import Experiment
+if TYPE_CHECKING:
+    from experiments.harness.experiment import Experiment
 
 # In the order in which the page shows them.
 MODULES: dict[str, tuple[str, ...]] = {
@@ -22,7 +24,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def experiments() -> Iterator[Experiment]:
+def experiments() -> Iterator["Experiment"]:
     """All tables and figures of all papers."""
     for paper, names in MODULES.items():
         for name in names:

@@ -99,7 +99,7 @@ def blocks_of(document: str) -> Iterator[Block]:
 BLOCKS = [block for document in DOCUMENTS for block in blocks_of(document)]
 SHELL = [block for block in BLOCKS if block.language == "sh"]
 PYTHON = [block for block in BLOCKS if block.language == "python" and not block.title]
-FILES = [block for block in BLOCKS if block.language == "python" and block.title]
+FILES = [block for block in BLOCKS if block.title]
 
 
 def beginning_of(command: str, beginnings: Iterable[str]) -> str | None:

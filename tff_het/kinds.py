@@ -49,7 +49,7 @@ class Among:
         return given
 
     def __str__(self) -> str:
-        return f"<{'|'.join(self._names)}>"
+        return ", ".join(self._names)
 
 
 def of(annotation: Any) -> Any:

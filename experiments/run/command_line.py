@@ -21,7 +21,7 @@ from tff_het import kinds
 
 S = TypeVar("S")
 
-_HELP = ("--help", "-help", "-h", "--helpshort", "-helpshort", "-?")
+HELP = ("--help", "-help", "-h", "--helpshort", "-helpshort", "-?")
 _FILES = """Files:
 
   --config: A YAML file of settings; may be given several times, later ones win, and flags win over
@@ -210,7 +210,7 @@ _ALL = "--help lists all flags"
 
 
 def _asks_for_help(argv: Sequence[str]) -> bool:
-    return any(argument in _HELP for argument in argv)
+    return any(argument in HELP for argument in argv)
 
 
 def _help_of(title: str, known: Mapping[str, Field]) -> str:
@@ -219,7 +219,7 @@ def _help_of(title: str, known: Mapping[str, Field]) -> str:
         flag = f"--[no]{name}" if field.kind is bool else f"--{name}"
         text = f"{flag}: {field.help}"
         if values := kinds.hint(field.kind):
-            text += f" Values: {values}."
+            text += f" Values: {values.removesuffix(', ...')}."
         if field.default is not None and "Default:" not in field.help:
             text += f" Default: {kinds.text(field.default)}."
         lines.append(

@@ -657,7 +657,7 @@ STOPS = [
             "experiments.run.setup:make",
             "experiments.run.processes:build",
             "experiments.run.comparison:describe",
-            "experiments.summary:of_run",
+            "experiments.run.summary:of_run",
             "tff_het.simulation.start:write",
             "experiments.run.comparison:write",
         )
@@ -670,7 +670,7 @@ STOPS = [
             _COMPARE,
             request={"interrupt": f},
         )
-        for f in ("experiments.harness.runner:plan", "experiments.train:train_method")
+        for f in ("experiments.harness.runner:plan", "experiments.run.one:train_method")
     ),
     *(
         Row(_TWO, "{out}", FAILS, request={"max_file_bytes": size})

@@ -1,6 +1,5 @@
 """Embeddings of a published network as data sets: any, of coughs (FSD), of CIFAR-10."""
 
-import functools
 import pathlib
 
 from tff_het.datasets import embedding_files, files
@@ -64,4 +63,6 @@ def load_fsd_cough(data_dir: pathlib.Path | None) -> Dataset:
         raise files.corrupt(path, "a class 'Cough' among others", found, how) from error
 
 
-load_cifar10_embeddings = functools.partial(load, name="cifar10_embeddings")
+def load_cifar10_embeddings(data_dir: pathlib.Path | None) -> Dataset:
+    """Loads CIFAR-10 as Inception's embeddings (Rieger et al. 2020); as `load`."""
+    return load(data_dir, name="cifar10_embeddings")

@@ -16,7 +16,7 @@ _HOW = (
 
 
 def load(data_dir: pathlib.Path | None) -> Dataset:
-    """Loads a user's own data set.
+    """Loads your own arrays from one `.npz` file.
 
     Args:
       data_dir: The `.npz` file, or a folder that holds `npz/data.npz`. Its arrays: `x_train` and

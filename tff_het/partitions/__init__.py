@@ -5,7 +5,7 @@
 `set_apart` keeps examples for the server.
 """
 
-from tff_het.partitions.assignment import Examples
+from tff_het.partitions.assignment import Assignment, Examples
 from tff_het.partitions.local_test import make_with_local_test
 from tff_het.partitions.partition import Partition
 from tff_het.partitions.registry import PARTITIONS, make, names
@@ -13,6 +13,7 @@ from tff_het.partitions.server import AtServer, set_apart
 
 __all__ = [
     "PARTITIONS",
+    "Assignment",
     "AtServer",
     "Examples",
     "Partition",

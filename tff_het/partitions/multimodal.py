@@ -21,7 +21,7 @@ def multimodal(
     minority_clients: Whole | None = None,
     shards_per_client: Whole = 2,
 ) -> Assignment:
-    """The multimodal non-i.i.d. partition of WAFFLe (2020), appendix B.2.
+    """Makes two sub-populations with classes of their own (WAFFLe 2020, appendix B.2).
 
     The classes of either group are cut into shards of one class each, as many as the group's
     clients get, equally many of each class (up to one, where the classes do not divide them). All

@@ -16,7 +16,7 @@ def shards(
     shards_per_client: Whole = 2,
     single_class: bool = False,
 ) -> Assignment:
-    """The pathological non-i.i.d. partition of McMahan et al. 2017.
+    """Gives each client a few shards of the examples sorted by label (McMahan et al. 2017).
 
     The examples sorted by label are cut into num_clients * shards_per_client shards of equal size,
     assigned at random. The test examples are cut into as many shards; shard i of both goes to one

@@ -1,0 +1,65 @@
+"""Lists methods, data sets, partitions, models or experiments, one line each.
+
+python -m experiments.list methods
+python -m experiments.list models --plugin=my_network.py
+"""
+
+import ast
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from experiments import registry
+from experiments.run import command_line, options, plugins
+
+_ROLES = {"methods": "method", "datasets": "dataset", "partitions": "partition", "models": "model"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program, behind the word that says what is listed.
+
+    Attributes:
+      plugin: Modules or files (.py) that register more.
+    """
+
+    plugin: Sequence[str] = ()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prints a list; returns the exit code."""
+    words = [argument for argument in argv if not argument.startswith("-")]
+    rest = [argument for argument in argv if argument.startswith("-")]
+    settings = command_line.settings(Settings, rest, __doc__)
+    known = (*_ROLES, "experiments")
+    if len(words) != 1 or words[0] not in known:
+        command_line.refuse(f"Name one of {', '.join(known)}; found {' '.join(words) or 'none'}.")
+    with command_line.errors_in_one_line():
+        plugins.load(settings.plugin)
+        found = lines(words[0])
+    width = max(map(len, found))
+    for name, text in found.items():
+        print(f"{name:{width}}  {text}")
+    return 0
+
+
+def lines(what: str) -> Mapping[str, str]:
+    """Returns a line on each of what is listed, by name."""
+    if what == "experiments":
+        return {
+            f"experiments.{paper}.{name}": _docstring(Path(__file__).parent / paper / f"{name}.py")
+            for paper, names in registry.MODULES.items()
+            for name in names
+        }
+    known = options.REGISTRIES[_ROLES[what]]
+    return {name: known.description(name) for name in known}
+
+
+def _docstring(path: Path) -> str:
+    """The first line of what a program says of itself, which takes no import."""
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""All programs under one name.
+
+  tff-het train --method=hdafl,fed_avg
+  tff-het compare --methods=hdafl,fed_avg --seeds=3
+  tff-het reproduce hdafl.table3 --scale=smoke --output_dir=out
+  tff-het report --output_dir=out
+  tff-het list methods
+
+Each takes --help. In a checkout, `uv run tff-het` runs it.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from experiments import registry
+from experiments.run import command_line
+
+_PROGRAMS = {
+    "train": "experiments.train",
+    "compare": "experiments.compare",
+    "report": "experiments.report",
+    "list": "experiments.list",
+    "heterogeneity": "experiments.heterogeneity",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program that the first word names; returns its exit code."""
+    first, *rest = (sys.argv[1:] if argv is None else argv) or [""]
+    if first in ("", "help", *command_line.HELP):
+        print(__doc__)
+        return 0
+    if first == "reproduce":
+        return _reproduce(rest)
+    if first not in _PROGRAMS:
+        command_line.refuse(f"Name one of {', '.join((*_PROGRAMS, 'reproduce'))}; found {first}.")
+    return importlib.import_module(_PROGRAMS[first]).main(rest)
+
+
+def _reproduce(argv: Sequence[str]) -> int:
+    """Makes a table or figure, named as `paper.name`."""
+    known = [f"{paper}.{name}" for paper, names in registry.MODULES.items() for name in names]
+    name = argv[0] if argv else ""
+    if name not in known:
+        command_line.refuse(f"Name one of {', '.join(known)}; found {name or 'none'}.")
+    module = importlib.import_module(f"experiments.{name}")
+    program = importlib.import_module("experiments.harness.program")
+    return program.main(module.EXPERIMENT, module.__doc__, argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
