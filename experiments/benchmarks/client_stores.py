@@ -137,7 +137,7 @@ def _process() -> FederatedProcess:
         architectures.make("benchmark", spec, 2, networks.mlp([UNITS])),
         LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=20, epochs=1),
         seed=0,
-        local=("dense_1",),
+        local_layers=("dense_1",),
     )
 
 

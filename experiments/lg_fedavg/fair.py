@@ -172,7 +172,7 @@ def _train(
         attached(course.penalty),
         training(course.local_epochs, course.adversary_steps or a_pass),
         seed=seed,
-        **({"local": _LOCAL} if course.method == "lg_fedavg" else {}),
+        **({"local_layers": _LOCAL} if course.method == "lg_fedavg" else {}),
     )
     return process, run(process, course.rounds, begin)
 

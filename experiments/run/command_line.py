@@ -67,6 +67,7 @@ def run_config(
         files = flags.DEFINE_multi_string("config", [], "YAML files.", flag_values=first)
         with contextlib.suppress(flags.Error, OSError, UnicodeDecodeError):  # Told below.
             first(["program", *argv], known_only=True)
+        first.mark_as_parsed()
         layers = [Layer("program", below), *(_of_file(Path(path)) for path in files.value)]
         named = [layer.values.get("plugin") for layer in layers] + [first["plugin"].value]
         for given in named:

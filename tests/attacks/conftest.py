@@ -41,7 +41,7 @@ def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
     architecture = architectures.make("small", element, CLASSES, networks.mlp([48]))
     rate = _RATES.get(method, 0.1)
     if method in _SELECTION:
-        options = {"selection": draw(60, 99), "dropout_samples": 1, **options}
+        options = {"selection": draw(60, 99), "ensemble_dropout_samples": 1, **options}
     return methods.build(method, architecture, training(epochs, rate), seed=SEED, **options)
 
 

@@ -128,7 +128,7 @@ def test_smoothness(kernel):
 
 def test_a_clients_own_part_counts(kernel):
     """With the kernel local, it is the state's that is searched."""
-    process = build(method="hdafl", local=lambda path: path.endswith("kernel"))
+    process = build(method="hdafl", local_layers=lambda path: path.endswith("kernel"))
     state = ClientState(Weights([kernel], []), (), np.int32(1))
     model = Reconstructed(0, Weights([BIAS], []), state)
     found = Inversion(process, SETTINGS).invert(model, range(CLASSES), seed=0)

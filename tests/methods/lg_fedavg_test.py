@@ -33,10 +33,10 @@ TRAINING = LocalTraining(
     ("network", "shape", "options", "total", "global_part"),
     [
         # MNIST: 15.8 % in the authors' code, 5.4 % in the text.
-        ("mlp_lg", (28, 28, 1), {"local": ["dense_1", "dense_2"]}, 633_226, 99_978),
+        ("mlp_lg", (28, 28, 1), {"local_layers": ["dense_1", "dense_2"]}, 633_226, 99_978),
         ("mlp_lg", (28, 28, 1), {}, 633_226, 34_186),
         # CIFAR-10: 4.5 %, the two convolutions.
-        ("lenet5", (32, 32, 3), {"local": ["dense_1", "dense_2", "output"]}, 64_102, 2_872),
+        ("lenet5", (32, 32, 3), {"local_layers": ["dense_1", "dense_2", "output"]}, 64_102, 2_872),
     ],
 )
 def test_number_of_parameters(network, shape, options, total, global_part):
@@ -144,7 +144,7 @@ def transcription(initial, local_layers, *, auxiliary_weight=0.0, norm_weights=F
     ("options", "local", "transcribed"),
     [
         ({}, ["dense_1"], {}),
-        ({"local": ["output"]}, ["output"], {}),
+        ({"local_layers": ["output"]}, ["output"], {}),
         (
             {"local_loss": "supervised", "local_loss_weight": 0.7},
             ["dense_1", "auxiliary"],
@@ -203,9 +203,12 @@ def test_norms_of_clients_that_hold_nothing_weigh_nothing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"local": ["head"]}, "No layer with variables is called 'head'"),
-        ({"local_loss": "supervised", "local": ["output"]}, "from the first on; found output"),
-        ({"local_loss": "supervised", "local": []}, "from the first on; found none"),
+        ({"local_layers": ["head"]}, "No layer with variables is called 'head'"),
+        (
+            {"local_loss": "supervised", "local_layers": ["output"]},
+            "from the first on; found output",
+        ),
+        ({"local_loss": "supervised", "local_layers": []}, "from the first on; found none"),
         ({"local_loss_weight": 2.0}, "local_loss_weight is what a local_loss counts"),
     ],
 )

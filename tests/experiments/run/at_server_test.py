@@ -103,7 +103,7 @@ def test_judged_by_the_test_set_where_that_is_asked_for(method):
             },
             "--ensemble_selection=test has no meaning for ave_fl",
         ),
-        ({"method": "ave_fl"}, "--ensemble_dropout_samples has no meaning for ave_fl"),
+        ({"method": "ave_fl"}, "--ensemble_dropout_samples belongs to --method=opt_fl or mix_fl"),
         ({"method": "opt_fl", "pooled": "server"}, "--pooled=server has no meaning for opt_fl"),
         ({"method": "opt_fl", "initial_examples": "1137"}, "1137 for initial .* 300 for selection"),
     ],

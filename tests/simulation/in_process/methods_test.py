@@ -49,7 +49,7 @@ _SELECTION = {
     "y": np.random.default_rng(8).integers(0, CLASSES, 997).astype(np.int32),
 }
 for _method in ("opt_fl", "mix_fl"):
-    OPTIONS[_method] = {"selection": _SELECTION, "dropout_samples": 3}
+    OPTIONS[_method] = {"selection": _SELECTION, "ensemble_dropout_samples": 3}
 
 
 def rounds(process):
@@ -82,7 +82,7 @@ def test_methods(everywhere, method):
 
 def test_stateful_method(everywhere):
     """One of them that is not slow."""
-    process = build("hdafl", local=["dense_1"])
+    process = build("hdafl", local_layers=["dense_1"])
     everywhere(lambda: rounds(process))
 
 
