@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 def train(config: RunConfig) -> None:
     """Trains all methods of a config, with one line where something does not fit."""
     # Here, since they bring TensorFlow, which help and errors of use come without.
-    from experiments.run import aggregation, comparison, executing, processes, setup
+    from experiments.run import aggregation, comparison, executing, one, processes, setup
     from tff_het.simulation import checkpoints, loop
 
     run = config.run
@@ -61,6 +61,8 @@ def train(config: RunConfig) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             with command_line.errors_in_one_line(exit_code=1):
                 comparison.describe(made, folder)
+                if run.save_initial_weights is not None:
+                    one.save_initial_weights(built, Path(run.save_initial_weights))
                 if promised:
                     print(promised)
                 _train_all(built, made, folder, done)

@@ -33,7 +33,9 @@ class Data:
       data_dir: A folder with one folder for each data set, named as it is, holding the original
         files. Without it, data sets are downloaded (digits comes with scikit-learn).
       partition: How examples are split over clients. Default: what suits the data set.
-      num_clients: Number of clients. Default: what suits the data set.
+      num_clients: Number of clients; 0 with --partition=groups makes each group a client. Default:
+        what suits the data set.
+      partition_seed: Seed of who holds which examples, validation included. Default: --seed.
       initial_examples: Training examples, drawn at random, that no client gets and the server
         trains on before the first round: --method=centralized --pooled=server, from whose run
         others start.
@@ -50,7 +52,8 @@ class Data:
     positive_label: str | None = None
     data_dir: str | None = None
     partition: Annotated[str, Among(PARTITIONS)] = "disjoint_classes"
-    num_clients: Whole | None = 5
+    num_clients: Count | None = 5
+    partition_seed: _Seed | None = None
     initial_examples: Count = 0
     selection_examples: Count = 0
     allow_empty_test: bool = False
@@ -77,6 +80,7 @@ class Method:
       bias: Whether layers add a bias.
       initialization: Initial weights: Keras's default (glorot), or PyTorch's (fan_in), which is
         smaller.
+      model_seed: Seed of the initial weights. Default: --seed.
       local_statistics: Clients keep the moving statistics of their batch normalisation. Default:
         they are averaged.
       class_weights: Weight of each class in the loss, such as 1,50. Default: equal weights.
@@ -97,6 +101,7 @@ class Method:
     standardize: bool = False
     bias: bool = True
     initialization: Literal["glorot", "fan_in"] = "glorot"
+    model_seed: _Seed | None = None
     local_statistics: bool = False
     class_weights: Sequence[Positive] | None = None
     protected: Sequence[str] | None = None
@@ -190,7 +195,8 @@ class Run:
       goal_selection: What --goal_accuracy is evaluated on; test, as papers do, makes results too
         good.
       start_from: Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training
-        starts from.
+        starts from, or an .npz file of weights (docs/runs.md).
+      save_initial_weights: An .npz file for the weights that training starts with.
       eval_every: Rounds between two evaluations.
       new_test: After the last round, test the ensemble of all clients' models on the whole test
         set: one prediction per client and example.
@@ -221,6 +227,7 @@ class Run:
     goal_accuracy: Annotated[float, Number(0.0, 1.0, above=True)] | None = None
     goal_selection: Literal["validation", "test"] = "validation"
     start_from: str | None = None
+    save_initial_weights: str | None = None
     eval_every: Whole = 1
     new_test: bool = False
     seed: _Seed = 0
@@ -247,6 +254,8 @@ NOT_OF_THE_RUN = (
     *("rounds", "new_test", "delta", "runtime", "clients_in_parallel", "workers"),
     *("worker_deadline", "shared_examples_dir", "output_dir", "data_dir", "method"),
     *("checkpoint_every", "keep_checkpoints", "client_store", "tracking", "start_from"),
+    "save_initial_weights",
+    "save_initial_weights",
 )
 
 # Setting -> the one that it belongs to, and the value that this needs; None for any.
@@ -328,6 +337,18 @@ class RunConfig:
             for owner, given in self.options.items()
             for name, value in given.items()
         }
+
+    @property
+    def partition_seed(self) -> int:
+        """The seed of who holds which examples."""
+        own = self.data.partition_seed
+        return self.run.seed if own is None else own
+
+    @property
+    def model_seed(self) -> int:
+        """The seed of the initial weights."""
+        own = self.method.model_seed
+        return self.run.seed if own is None else own
 
     def given_to(self, owner: str) -> Mapping[str, Any]:
         """Returns the options that were set for a data set, partition, model or method."""
@@ -443,7 +464,8 @@ def _fill_in(values: dict[str, Any], origins: dict[str, str]) -> None:
     if "partition" in origins and values["partition"] != suited.get(
         "partition", "disjoint_classes"
     ):
-        suited["num_clients"] = suited.get("num_clients") or FIELDS["num_clients"].default
+        own = suited.get("num_clients") or FIELDS["num_clients"].default
+        suited["num_clients"] = None if values["partition"] == "file" else own
     for name, value in suited.items():
         if name not in origins:
             values[name] = value
@@ -459,6 +481,14 @@ def _check(values: Mapping[str, Any]) -> None:
             raise ValueError(f"--{name} belongs to --{other}={needed}; found {values[other]}.")
         if needed is None and values[other] is None:
             raise ValueError(f"--{name} belongs to --{other}: give that too.")
+    if values["num_clients"] == 0 and values["partition"] != "groups":
+        raise ValueError(
+            "--num_clients=0 makes each group a client: it belongs to --partition=groups; found "
+            f"--partition={values['partition']}."
+        )
+    saved = values["save_initial_weights"]
+    if saved is not None and not saved.endswith(".npz"):
+        raise ValueError(f"--save_initial_weights={saved}: expected a file that ends with .npz.")
     if values["dropout_samples"] is not None and values["acquisition"] == "random":
         raise ValueError("--dropout_samples has no meaning for --acquisition=random.")
     if values["client_optimizer"] == "adam" and values["client_momentum"]:

@@ -64,12 +64,12 @@ def deal(config: RunConfig) -> Dealt:
         len(dataset.train["y"]),
         initial=data.initial_examples,
         selection=data.selection_examples,
-        seed=config.run.seed,
+        seed=config.partition_seed,
     )
     kept = (_rows(dataset.train, own) for own in (at_server.initial, at_server.selection))
     common = {
-        "num_clients": data.num_clients,
-        "seed": config.run.seed,
+        "num_clients": data.num_clients or None,  # 0: each group a client.
+        "seed": config.partition_seed,
         "allow_empty_test": data.allow_empty_test,
         # Without any at the server, no copy of all the others is made.
         "among": at_server.clients if len(at_server.clients) < len(dataset.train["y"]) else None,

@@ -46,4 +46,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "easy_vqa": _QUESTIONS | {"model": "vqa_lstm"},
     "vqa": _QUESTIONS | {"model": "vqa_lstm_wide"},
     "npz": _EMBEDDED,
+    "pfllib": {
+        "partition": "groups",
+        "groups.column": "client",
+        "num_clients": None,
+        "model": "mlp",
+    },
 }

@@ -170,6 +170,15 @@ def train_method(
     return result
 
 
+def save_initial_weights(processes: Mapping[str, FederatedProcess], path: Path) -> None:
+    """Writes the weights that all methods start with, by path, as `starts.read` takes them."""
+    values: dict[str, np.ndarray] = {}
+    for process in processes.values():
+        values |= starts.after(process, process.initialize()).values
+    path.parent.mkdir(parents=True, exist_ok=True)
+    starts.write(path.parent, starts.Start(values), path.name)
+
+
 def _curves(table: Path) -> dict[str, np.ndarray]:
     with table.open() as file:
         rows = list(csv.DictReader(file))

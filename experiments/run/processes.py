@@ -85,7 +85,7 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
             method,
             made.architecture,
             made.training.within(_most_examples(method, made)),
-            seed=config.run.seed,
+            seed=config.model_seed,
             **{name: value for name, value in given.items() if name in taken[method]},
             **config.given_to(method),
         )
@@ -122,6 +122,7 @@ def identity(made: Setup, method: str) -> dict[str, Any]:
     start = None if made.start is None else made.start.fingerprint()
     return made.config.defining(method) | {
         "data_fingerprint": made.dataset.fingerprint(),
+        "partition_fingerprint": made.partition.fingerprint(),
         "start_fingerprint": start,
         "plugin_fingerprint": plugins.fingerprint(made.config.run.plugin),
     }

@@ -55,7 +55,7 @@ def make(config: RunConfig) -> Setup:
         dataset,
         partition,
         validation_fraction=config.data.validation_fraction,
-        seed=seed,
+        seed=config.partition_seed,
         columns=(*_columns(config, dataset), *protected),
     )
     selection = at_server.selection(config, dealt, population.columns)
@@ -134,6 +134,8 @@ def _start(
         return None
     folder = Path(config.run.start_from)
     start = starts.read(folder)
+    if folder.suffix == ".npz":  # Of no run, so that nothing is known of its data.
+        return start
     theirs = records.read_json(folder / "summary.json")
     needed = ("dataset", "data_fingerprint", "validation_fingerprint")
     if missing := [name for name in needed if name not in theirs]:

@@ -25,6 +25,7 @@ DATASETS: Registry[Callable[..., Dataset]] = Registry(
         "mnist": "tff_het.datasets.mnist:load_mnist",
         "npz": "tff_het.datasets.npz:load",
         "omniglot": "tff_het.datasets.omniglot:load",
+        "pfllib": "tff_het.datasets.pfllib:load",
         "traffic": "tff_het.datasets.traffic:load",
         "vqa": "tff_het.datasets.vqa:load",
     },

@@ -1,6 +1,7 @@
 """The result of a partition: which client owns which example."""
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -209,11 +210,22 @@ class Partition:
                 )
         return image
 
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over who holds what."""
+        digest = hashlib.sha256(json.dumps(self.client_ids).encode())
+        for part in (*self.train, *self.test):
+            digest.update(f"{len(part)}\n".encode())
+            digest.update(part.tobytes())
+        return digest.hexdigest()
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the partition to a `.npz` file: wholly or not at all.
 
         Args:
-          path: The file; replaced if it exists.
+          path: The file; replaced if it exists. Its arrays: `train` int64 [n], the indices of all
+            clients one after another, increasing for each; `train_bounds` int64 [clients - 1],
+            where the next client's begin; `test` and `test_bounds` likewise; `meta`, a JSON text of
+            the other attributes.
 
         Raises:
           OSError: The folder is missing or not writeable.

@@ -18,6 +18,7 @@ PARTITIONS: Registry[Callable[..., Assignment]] = Registry(
         "clusters": "tff_het.partitions.clusters:clusters",
         "dirichlet": "tff_het.partitions.dirichlet:dirichlet",
         "disjoint_classes": "tff_het.partitions.disjoint_classes:disjoint_classes",
+        "file": "tff_het.partitions.file:file",
         "groups": "tff_het.partitions.groups:groups",
         "iid": "tff_het.partitions.iid:iid",
         "multimodal": "tff_het.partitions.multimodal:multimodal",

@@ -147,21 +147,31 @@ def after(
     return Start(values, own, int(state.round))
 
 
-def write(folder: Path, start: Start) -> None:
-    """Keeps the server's variables in a run's folder as `weights.npz`, by path, and the rounds."""
-    with writing.complete(folder / FILE) as file:
+def write(folder: Path, start: Start, name: str = FILE) -> None:
+    """Keeps the server's variables in a file of a folder, by path, and the rounds."""
+    with writing.complete(folder / name) as file:
         arrays = {**start.values, _ROUNDS: np.asarray(start.rounds)}
         np.savez(file, **arrays)
 
 
-def read(folder: Path) -> Start:
-    """Reads what `write` has written.
+def read(place: Path) -> Start:
+    """Reads what `write` has written, or values from anywhere.
+
+    Args:
+      place: The folder of a finished run, or an `.npz` file: float arrays by the paths of variables
+        (`dense_1/kernel`), and, if rounds went before, their number as `rounds`.
 
     Raises:
-      FileNotFoundError: If the folder has no finished run.
+      FileNotFoundError: If there is no such file, or the folder has no finished run.
       ValueError: If the file is damaged.
     """
-    path = folder / FILE
+    is_file = place.suffix == ".npz"
+    path = place if is_file else place / FILE
+    if is_file and not path.exists():
+        raise FileNotFoundError(
+            f"There is no {path}: write it with --save_initial_weights, or with np.savez and "
+            "variables by path, such as 'dense_1/kernel'."
+        )
     if not path.exists():
         raise FileNotFoundError(
             f"There is no {path}: a run that training starts from has to be finished. Give the "
@@ -170,7 +180,7 @@ def read(folder: Path) -> Start:
     try:
         with np.load(path, allow_pickle=False) as saved:
             values = {name: saved[name] for name in saved.files}
-        rounds = values.pop(_ROUNDS)
+        rounds = values.pop(_ROUNDS, np.zeros([], int)) if is_file else values.pop(_ROUNDS)
         if rounds.shape or not np.issubdtype(rounds.dtype, np.integer):
             raise ValueError(f"{_ROUNDS}: expected one whole number")
         Number(0, INT32, is_whole=True).check(_ROUNDS, rounds.item())
@@ -179,5 +189,6 @@ def read(folder: Path) -> Start:
                 raise ValueError(f"{name}: expected finite numbers with a decimal point")
     # zipfile and NumPy raise what they like on damaged bytes.
     except Exception as error:
-        raise ValueError(f"{path} is damaged ({error}). Make the run again.") from error
+        again = "Write it" if is_file else "Make the run"
+        raise ValueError(f"{path} is damaged ({error}). {again} again.") from error
     return Start(values, rounds=int(rounds))
