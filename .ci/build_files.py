@@ -84,9 +84,9 @@ def visible_to(package: str) -> list[str]:
     if top != "tff_het":
         places = {top, "tests"}
         if top == "experiments":
-            places.add("docs")  # Which has a page on the flags.
+            places.add("docs")  # Which has a page on the settings.
     elif not inside:  # What belongs to no room serves all.
-        places = {"embeddings", "experiments", "tests", "tff_het"}
+        places = {"docs", "embeddings", "experiments", "tests", "tff_het"}
     elif inside[0] in import_table.MAY_IMPORT:
         rooms = {r for r, others in import_table.MAY_IMPORT.items() if inside[0] in others}
         places = {"experiments", "tests", *(f"tff_het/{r}" for r in {inside[0], *rooms})}
