@@ -85,7 +85,7 @@ def visible_to(package: str) -> list[str]:
         places = {top, "tests"}
         if top == "experiments":
             places.add("docs")  # Which has a page on the settings.
-    elif not inside:  # What belongs to no room serves all.
+    elif not inside or inside[0] in import_table.SHARED:  # These serve all.
         places = {"docs", "embeddings", "experiments", "tests", "tff_het"}
     elif inside[0] in import_table.MAY_IMPORT:
         rooms = {r for r, others in import_table.MAY_IMPORT.items() if inside[0] in others}
@@ -102,10 +102,7 @@ def package_visible_to(name: str) -> list[str]:
     if name in import_table.OF_EMBEDDINGS:
         return [subpackages(place) for place in ("embeddings", "tests")]
     if name == import_table.TFF:
-        rooms = [subpackages(f"tff_het/{room}") for room in import_table.TFF_ROOMS]
-        files = [pathlib.PurePosixPath(file) for file in import_table.TFF_FILES]
-        packages = [f"//{'tff_het' / file.parent}:__pkg__" for file in files]
-        return sorted([subpackages("experiments"), subpackages("tests"), *rooms, *packages])
+        return [subpackages(place) for place in ("tests", "tff_het/backend")]
     return []
 
 

@@ -16,8 +16,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attacks": {"models", "learning", "evaluation"},
     "simulation": {"clients", "learning", "models", "evaluation"},
 }
-# These belong to no room and serve all.
+# These belong to no room and serve all. `backend` is the door to TensorFlow's moving parts.
 SHARED = {
+    "backend",
     "dying_with_parent",
     "kept",
     "kinds",
@@ -30,14 +31,7 @@ SHARED = {
 # What `embeddings/` may import of tff_het; experiments and tests may import everything.
 EMBEDDINGS_MAY_IMPORT = {"datasets"}
 
-# Where in tff_het TensorFlow Federated may be imported.
+# Imported in `backend` alone.
 TFF = "tensorflow_federated"
-TFF_ROOMS = {"learning", "simulation"}
-TFF_FILES = {
-    "kept.py",
-    "models/reconstruction.py",
-    "datasets/femnist.py",
-    "evaluation/communication.py",
-}
 # What `embeddings/` alone imports: an extra, but for TF-Hub.
 OF_EMBEDDINGS = {"apache_beam", "soundfile", "soxr", "tensorflow_hub"}

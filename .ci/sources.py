@@ -14,7 +14,7 @@ FOLDERS = (".ci", "docs", "embeddings", "experiments", "tests", "tff_het")
 
 # Module -> what it loads without importing it: patterns of modules, or a label of Bazel's.
 LOADED_BY_NAME = {
-    "experiments.registry": ("experiments.*.*",),
+    "experiments.harness.papers": ("experiments.*.*",),
     # It hashes the source of all that takes part in a run.
     "experiments.harness.identity": ("//:tff_het", "experiments.run.*"),
 }

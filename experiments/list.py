@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments import registry
+from experiments.harness import papers
 from experiments.run import command_line, options, plugins
 
 _ROLES = {"methods": "method", "datasets": "dataset", "partitions": "partition", "models": "model"}
@@ -39,8 +39,7 @@ def main(argv: Sequence[str]) -> int:
         plugins.load(settings.plugin)
         found = lines(words[0])
     width = max(map(len, found))
-    for name, text in found.items():
-        print(f"{name:{width}}  {text}")
+    print("\n".join(f"{name:{width}}  {text}" for name, text in found.items()))
     return 0
 
 
@@ -49,7 +48,7 @@ def lines(what: str) -> Mapping[str, str]:
     if what == "experiments":
         return {
             f"experiments.{paper}.{name}": _docstring(Path(__file__).parent / paper / f"{name}.py")
-            for paper, names in registry.MODULES.items()
+            for paper, names in papers.modules().items()
             for name in names
         }
     known = options.REGISTRIES[_ROLES[what]]

@@ -13,7 +13,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from experiments import registry
+from experiments.harness import papers
 from experiments.run import command_line
 
 _PROGRAMS = {
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _reproduce(argv: Sequence[str]) -> int:
     """Makes a table or figure, named as `paper.name`."""
-    known = [f"{paper}.{name}" for paper, names in registry.MODULES.items() for name in names]
+    known = [f"{paper}.{name}" for paper, names in papers.modules().items() for name in names]
     name = argv[0] if argv else ""
     if name not in known:
         command_line.refuse(f"Name one of {', '.join(known)}; found {name or 'none'}.")

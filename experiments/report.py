@@ -10,8 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments import registry
-from experiments.harness import files, page, sections
+from experiments.harness import files, page, papers, sections
 from experiments.harness.experiment import Experiment
 from experiments.run import command_line
 from tff_het.simulation import records
@@ -63,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     """Writes the report; returns the exit code."""
     settings = command_line.settings(Settings, argv, __doc__)
     with command_line.errors_in_one_line():
-        print(write(registry.experiments(), command_line.folder(settings.output_dir)))
+        print(write(papers.all_experiments(), command_line.folder(settings.output_dir)))
     return 0
 
 

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.simulation import runtime
 
 # What is started in the background ignores interrupts, and so would all that tests start.

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import kept
+from tff_het.backend.names import keras, tff
 from tff_het.learning import aggregators
 from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining, local_sgd
@@ -113,7 +113,7 @@ def written(text: str, name: str = "__main__"):
         object(),
         np.array([object()]),
         tf.constant(1.0),
-        tf.keras.layers.Dense(1),
+        keras.layers.Dense(1),
         types.ModuleType("somebodys"),
         written("class F: width = 3\nf = F()"),
     ],

@@ -26,13 +26,14 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import PACKAGES, tff
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 # Their functions, classes and modules stay what they are while a program runs.
-_CONSTANT = {"tff_het", "tensorflow_federated", "tensorflow", "keras", "numpy"}
+_CONSTANT = {"tff_het", "numpy", *PACKAGES}
 _CONSTANT |= sys.stdlib_module_names - {"__main__"}
 # Of objects of other packages nobody knows what their attributes leave out.
 _PLAIN_OBJECTS = ("tff_het.", "tensorflow_federated.")

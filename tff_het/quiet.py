@@ -11,7 +11,6 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 # INFO only: oneDNN is on, which CPU instructions there are. Warnings and errors are still printed.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -30,25 +29,6 @@ if not sys.warnoptions:
 _AUTOGRAPH = "__autograph_generated_file"
 
 
-def _drop_default_context() -> None:
-    """Releases TensorFlow Federated's own context while the modules it needs still exist.
-
-    Left to the interpreter's teardown it prints an `AttributeError`, and leaves the worker behind
-    that it starts when a computation is called outside the runtimes of this package.
-    """
-    tff = sys.modules.get("tensorflow_federated")
-    if tff is None or not hasattr(tff, "framework"):  # Never imported, or not to the end.
-        return
-
-    base: Any = tff.framework.SyncContext
-
-    class NoContext(base):
-        def invoke(self, comp: object, arg: object) -> object:
-            raise RuntimeError("The program is ending: computations can no longer be called.")
-
-    tff.framework.set_default_context(NoContext())
-
-
 def _remove_compiled() -> None:
     """Removes what Python compiled of the modules that AutoGraph wrote into the temporary folder.
 
@@ -63,5 +43,4 @@ def _remove_compiled() -> None:
             folder.rmdir()
 
 
-atexit.register(_drop_default_context)
 atexit.register(_remove_compiled)

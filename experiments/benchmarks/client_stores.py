@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import tensorflow_federated as tff
 
 from experiments.run import command_line
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess

@@ -20,9 +20,10 @@ from typing import Any
 
 from experiments.benchmarks import round_time
 from experiments.run import command_line
+from tff_het.backend import internals
+from tff_het.backend.in_process import context
 from tff_het.kinds import Whole
 from tff_het.simulation import loop, runtime
-from tff_het.simulation.in_process import _private, context
 
 _WARM_UP = 5
 _PARTS = {
@@ -119,7 +120,7 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
     patches: list[tuple[Any, str, Any]] = [
         (context.Plans, "__call__", timed_plan),
         (context._Run, "map_clients", timed("clients", context._Run.map_clients)),
-        (_private, "call", timed("server", _private.call, by_the_server)),
+        (internals, "call", timed("server", internals.call, by_the_server)),
         (loop, "run_round", timed("call", loop.run_round)),
         (loop, "_save", timed("saving", loop._save)),
     ]

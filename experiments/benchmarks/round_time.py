@@ -27,10 +27,10 @@ from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from experiments.run import command_line
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.clients import Client, Population
 from tff_het.kinds import Whole
 from tff_het.learning.client_work import LocalTraining
@@ -59,8 +59,8 @@ class Workload:
 
 def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
     for index, filters in enumerate((32, 64)):
-        x = tf.keras.layers.MaxPool2D()(layers.conv(filters, 5, f"conv_{index + 1}")(x))
-    x = layers.dense(512, "dense_1")(tf.keras.layers.Flatten()(x))
+        x = keras.layers.MaxPool2D()(layers.conv(filters, 5, f"conv_{index + 1}")(x))
+    x = layers.dense(512, "dense_1")(keras.layers.Flatten()(x))
     return x, layers.output(num_classes)(x)
 
 
@@ -240,9 +240,9 @@ def _tff_process(workload: Workload, element_spec, form=None):
     def model_fn():
         return tff.learning.models.from_keras_model(
             _keras(workload),
-            loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             input_spec=element_spec,
-            metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+            metrics=[keras.metrics.SparseCategoricalAccuracy()],
         )
 
     return tff.learning.algorithms.build_weighted_fed_avg(
@@ -266,16 +266,16 @@ def _tff(workload: Workload, examples, form, worker) -> Callable[[], Any]:
     return run_round
 
 
-def _keras(workload: Workload) -> tf.keras.Model:
+def _keras(workload: Workload) -> keras.Model:
     if workload.without_dropout is None:
         full = _architecture(workload).build(Layers())
-        return tf.keras.Model(full.inputs, full.output["logits"])
+        return keras.Model(full.inputs, full.output["logits"])
     # TFF has no seed for our layer: the same network with Keras's own.
-    layers = tf.keras.layers
-    x = inputs = tf.keras.Input(workload.shape)
+    layers = keras.layers
+    x = inputs = keras.Input(workload.shape)
     for _ in range(2):
         x = layers.Dense(64, activation="relu")(layers.Dropout(0.5)(x))
-    return tf.keras.Model(inputs, layers.Dense(workload.classes)(x))
+    return keras.Model(inputs, layers.Dense(workload.classes)(x))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import tensorflow_federated as tff
 
 from experiments.run import command_line, one
 from experiments.run.config import RunConfig
+from tff_het.backend.names import tff
 from tff_het.methods import METHODS
 from tff_het.simulation import records, runtime
 

@@ -1,1 +1,4 @@
 """Tables and figures of Rieger et al. (2020), client adaptation with gated units (CGAU)."""
+
+# In the order in which the page shows them.
+MODULES = ("figure2a", "figure2b", "table1", "figure3", "new_client")

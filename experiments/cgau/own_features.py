@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 from experiments.cgau import settings
 from experiments.run import one
 from experiments.run.config import RunConfig
 from tff_het import datasets, seeding
+from tff_het.backend.names import keras
 
 ACCURACY = "best_local_test_accuracy_weighted_mean"
 NAMES = {settings.CGAU: "cgau", settings.BASELINE: "baseline"}
@@ -40,11 +40,11 @@ def compare(
       The accuracy of each method, and of the network itself.
     """
     data = datasets.load(dataset, data_dir)
-    tf.keras.utils.set_random_seed(seeding.integer_seed(seed, seeding.DATA))
+    keras.utils.set_random_seed(seeding.integer_seed(seed, seeding.DATA))
     network = _small_network(data.train["x"].shape[1:], data.num_classes)
     network.fit(data.train["x"], data.train["y"], batch_size=64, epochs=epochs, verbose=0)
     _, accuracy = network.evaluate(data.test["x"], data.test["y"], batch_size=500, verbose=0)
-    features = tf.keras.Model(network.inputs, network.layers[-2].output)
+    features = keras.Model(network.inputs, network.layers[-2].output)
     arrays = {
         f"{key}_{split}": value
         for split, examples in (("train", data.train), ("test", data.test))
@@ -64,9 +64,9 @@ def compare(
     return found
 
 
-def _small_network(shape: tuple[int, ...], num_classes: int) -> tf.keras.Model:
-    layers = tf.keras.layers
-    model = tf.keras.Sequential([layers.Input(shape), layers.Rescaling(1 / 255)])
+def _small_network(shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    layers = keras.layers
+    model = keras.Sequential([layers.Input(shape), layers.Rescaling(1 / 255)])
     for filters in (16, 32, 64):
         model.add(layers.Conv2D(filters, 3, padding="same", activation="relu"))
         model.add(layers.BatchNormalization())
@@ -75,6 +75,6 @@ def _small_network(shape: tuple[int, ...], num_classes: int) -> tf.keras.Model:
     model.add(layers.Dense(128, activation="relu"))
     model.add(layers.Dense(num_classes))
     model.compile(
-        "adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"]
+        "adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"]
     )
     return model

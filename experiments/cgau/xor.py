@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures, networks

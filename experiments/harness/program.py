@@ -19,6 +19,7 @@ from experiments.harness.experiment import Experiment
 from experiments.harness.store import Status
 from experiments.run import command_line
 from tff_het.kinds import Positive, Whole
+from tff_het.simulation import runtime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _jobs(settings: Making) -> int:
     Raises:
       ValueError: If several are asked for in a runtime that does not allow it.
     """
-    is_here = settings.workers is None and settings.runtime == "in_process"
+    is_here = settings.workers is None and runtime.fitting(settings.runtime) == "in_process"
     asked = settings.jobs
     if asked is not None and asked > 1 and not is_here:
         raise ValueError("--jobs belongs to --runtime=in_process: leave one of the two out.")

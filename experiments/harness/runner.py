@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from experiments.harness import data, identity, store
 from experiments.harness.experiment import Call, Cell, Experiment, Training
 from experiments.harness.store import Results, Run, Status
 from experiments.run import executing, one
 from experiments.run.config import RunConfig
+from tff_het.backend.names import tff
 from tff_het.simulation import runtime, several_workers
 
 # After these, nothing more can be executed until a runtime is opened anew.
@@ -51,7 +51,11 @@ def on(
     """
     use = functools.partial(executing.use, runtime_name, workers, worker_deadline)
     use()  # Checks the addresses; nothing is opened before it is entered.
-    name = runtime_name if workers is None else f"worker, clients on {len(workers)} more"
+    name = (
+        runtime.fitting(runtime_name)
+        if workers is None
+        else f"worker, clients on {len(workers)} more"
+    )
     return Executing(name, use)
 
 

@@ -1,1 +1,4 @@
 """Heterogeneous Data-Aware Federated Learning (Yang, Beliard and Rossi 2020): HDAFL."""
+
+# In the order in which the page shows them.
+MODULES = ("table2", "figure1", "figure2", "table3", "figure3", "table4", "table5")

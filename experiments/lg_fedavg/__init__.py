@@ -1,1 +1,4 @@
 """Think Locally, Act Globally (Liang et al. 2019): LG-FedAvg."""
+
+# In the order in which the page shows them.
+MODULES = ("table1", "mnist_iid", "table2", "table3", "table4")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow_federated as tff
 from sklearn.model_selection import train_test_split
 
 from experiments.run import data
 from tff_het import methods, partitions, seeding
+from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.datasets import Dataset
 from tff_het.evaluation import fairness

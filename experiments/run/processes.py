@@ -120,9 +120,11 @@ def course(made: Setup, method: str, process: FederatedProcess) -> Course:
 def identity(made: Setup, method: str) -> dict[str, Any]:
     """Returns what defines a run: a folder that holds another one is not continued."""
     start = None if made.start is None else made.start.fingerprint()
+    # All others follow from the data and the settings.
+    given = made.config.data.partition == "file"
     return made.config.defining(method) | {
         "data_fingerprint": made.dataset.fingerprint(),
-        "partition_fingerprint": made.partition.fingerprint(),
+        "partition_fingerprint": made.partition.fingerprint() if given else None,
         "start_fingerprint": start,
         "plugin_fingerprint": plugins.fingerprint(made.config.run.plugin),
     }

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from experiments.run import aggregation, at_server
 from experiments.run.processes import Course
 from experiments.run.setup import Setup
+from tff_het.backend.names import tff
 from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
 from tff_het.learning.client_work import ClientState

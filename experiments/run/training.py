@@ -3,9 +3,9 @@
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from experiments.run.config import RunConfig
+from tff_het.backend.names import tff
 from tff_het.learning import acquisition
 from tff_het.learning.augmentation import crop_and_flip
 from tff_het.learning.client_work import LocalTraining

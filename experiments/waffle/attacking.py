@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow_federated as tff
 
 from experiments.run import data as data_sets
 from experiments.run import observing
@@ -20,6 +19,7 @@ from tff_het import methods, seeding
 from tff_het.attacks import attacker, inversion, membership, threshold
 from tff_het.attacks.attacker import Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.datasets import Dataset
 from tff_het.learning.client_work import LocalTraining

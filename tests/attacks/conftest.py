@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
 from tff_het.attacks.membership import Target
 from tff_het.attacks.observation import observe
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures, networks

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
 from tff_het.attacks import inversion
 from tff_het.attacks.attacker import Reconstructed
 from tff_het.attacks.inversion import Inversion, Settings
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Weights
@@ -22,7 +22,7 @@ SETTINGS = Settings(steps=25, rate=0.05)
 
 
 def linear(x: tf.Tensor, num_classes: int, layers):
-    hidden = tf.keras.layers.Flatten()(x)
+    hidden = keras.layers.Flatten()(x)
     return hidden, layers.output(num_classes)(hidden)
 
 

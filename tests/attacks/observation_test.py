@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
 from tff_het.attacks.observation import observe
+from tff_het.backend.names import tff
 from tff_het.learning.stacking import Signed
 from tff_het.simulation import runtime
 

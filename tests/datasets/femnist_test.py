@@ -1,13 +1,13 @@
 """LEAF's JSON files, and the way through TFF with TFF replaced."""
 
 import json
-import sys
 import types
 
 import numpy as np
 import pytest
 
 from tff_het import datasets
+from tff_het.backend.names import tff
 from tff_het.datasets import download
 
 
@@ -96,10 +96,7 @@ class FakeClientData:
 
 
 def fake_tff(monkeypatch, load_data):
-    emnist = types.SimpleNamespace(load_data=load_data)
-    module = types.ModuleType("tensorflow_federated")
-    module.simulation = types.SimpleNamespace(datasets=types.SimpleNamespace(emnist=emnist))
-    monkeypatch.setitem(sys.modules, "tensorflow_federated", module)
+    monkeypatch.setattr(tff.simulation.datasets.emnist, "load_data", load_data)
     monkeypatch.setattr(download, "announce", lambda name, url: None)
 
 

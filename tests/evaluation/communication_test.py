@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
 from tff_het.evaluation.communication import UnknownSizeError, ledger, num_bytes, transfers
@@ -245,9 +245,9 @@ def float_of(number):
 
 def test_moving_statistics_travel():
     def network(x, num_classes, layers):
-        x = tf.keras.layers.Dense(UNITS, name="dense_1")(x)
-        x = tf.keras.layers.BatchNormalization(name="norm")(x)
-        return x, tf.keras.layers.Dense(num_classes, name="output")(x)
+        x = keras.layers.Dense(UNITS, name="dense_1")(x)
+        x = keras.layers.BatchNormalization(name="norm")(x)
+        return x, keras.layers.Dense(num_classes, name="output")(x)
 
     sent = BODY + HEAD + 4 * UNITS  # Scale, shift, moving mean and variance.
     result = ledger(build("fed_avg", network))

@@ -7,17 +7,18 @@ import tensorflow as tf
 from sklearn import metrics
 
 from tff_het import seeding
+from tff_het.backend.names import keras
 from tff_het.evaluation.divergence import by_layer, correct_by_class, pattern_correlation
 from tff_het.models import keras_model
 from tff_het.models.model import Model, Variables, Weights
 
 
-def network() -> tf.keras.Model:
-    inputs = tf.keras.Input([3], name="x")
-    hidden = tf.keras.layers.Dense(4, name="first")(inputs)
-    hidden = tf.keras.layers.BatchNormalization(name="norm")(hidden)
-    logits = tf.keras.layers.Dense(2, name="last")(hidden)
-    return tf.keras.Model([inputs], {"logits": logits, "hidden": hidden})
+def network() -> keras.Model:
+    inputs = keras.Input([3], name="x")
+    hidden = keras.layers.Dense(4, name="first")(inputs)
+    hidden = keras.layers.BatchNormalization(name="norm")(hidden)
+    logits = keras.layers.Dense(2, name="last")(hidden)
+    return keras.Model([inputs], {"logits": logits, "hidden": hidden})
 
 
 def model(local=()) -> Model:

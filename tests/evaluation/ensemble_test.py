@@ -8,10 +8,10 @@ import tracemalloc
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 from scipy import special, stats
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation.communication import sending_local_models
 from tff_het.evaluation.ensemble import new_test

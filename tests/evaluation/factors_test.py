@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.evaluation import factors, figures
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.models import architectures, networks

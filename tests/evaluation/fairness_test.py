@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation import fairness
 from tff_het.learning.client_work import LocalTraining

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 from sklearn.metrics import log_loss
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation.local_test import global_test, has_global_model, local_test
 from tff_het.learning.client_work import ClientState, LocalTraining

@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
-import tensorflow_federated as tff
 
 from experiments.run import one
 from experiments.run.config import RunConfig
+from tff_het.backend.names import tff
 from tff_het.simulation import several_workers
 from tff_het.simulation.worker_process import WorkerProcess
 

@@ -219,8 +219,12 @@ NUMBERS = [
     ),
     *(
         Row(f"--{flag}={value}", f"--{flag}={value}: expected a whole number from 1 to 2147483647")
-        for flag in ("rounds", "batch_size", "local_epochs", "local_steps", "num_clients")
+        for flag in ("rounds", "batch_size", "local_epochs", "local_steps")
         for value in ("0", "-3", "1.5", "1e20", 2**31, 2**63, "nan")
+    ),
+    *(
+        Row(f"--num_clients={value}", f"--num_clients={value}: expected a whole number from 0")
+        for value in ("-3", "1.5", "1e20", 2**31, 2**63, "nan")
     ),
     Row("--client_learning_rate=" + "9" * 400, "found 9999999999999999999999999999999999999999..."),
     Row("--client_learning_rate=1e-50", "expected a number above 0 and at most 3.403e+38"),

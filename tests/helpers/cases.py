@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import tff
 from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess

@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning.acquisition import Acquisition
@@ -31,10 +31,10 @@ SEED = tf.constant([3, 4])
 fold_in = tf.random.experimental.stateless_fold_in
 
 
-def mlp(dropout: float) -> tf.keras.Model:
-    x = tf.keras.Input([FEATURES], name="x")
-    h = Dropout(dropout)(tf.keras.layers.Dense(8, "tanh", name="hidden")(x))
-    return tf.keras.Model(x, tf.keras.layers.Dense(CLASSES, name="output")(h))
+def mlp(dropout: float) -> keras.Model:
+    x = keras.Input([FEATURES], name="x")
+    h = Dropout(dropout)(keras.layers.Dense(8, "tanh", name="hidden")(x))
+    return keras.Model(x, keras.layers.Dense(CLASSES, name="output")(h))
 
 
 @pytest.fixture(scope="module")
@@ -217,9 +217,9 @@ def test_small_pools_and_none(model):
 
 
 def keras_entropies(model, variables, x: np.ndarray) -> np.ndarray:
-    keras = mlp(0.0)
-    keras.set_weights([v.numpy() for v in model.join(variables)])
-    logits = keras(x).numpy().astype(np.float64)
+    plain = mlp(0.0)
+    plain.set_weights([v.numpy() for v in model.join(variables)])
+    logits = plain(x).numpy().astype(np.float64)
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     return -(p * np.log(p)).sum(axis=1)
 
@@ -428,7 +428,7 @@ def test_settings_that_make_no_sense(changes, message):
 
 def test_bald_needs_a_model_that_draws(model, dropped):
     undrawn = keras_model.from_keras(
-        lambda: tf.keras.Sequential([tf.keras.Input([FEATURES]), tf.keras.layers.Dense(3)]), SPEC
+        lambda: keras.Sequential([keras.Input([FEATURES]), keras.layers.Dense(3)]), SPEC
     )
     assert dropped.draws_in_training and not undrawn.draws_in_training
     with pytest.raises(ValueError, match="this model draws nothing: take a network with dropout"):

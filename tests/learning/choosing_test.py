@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import seeding
+from tff_het.backend.names import tff
 from tff_het.learning.choosing import NO_CLIENT, Selection, best, better_of_the_two
 from tff_het.learning.stacking import Signed, StackFactory, signed_type
 from tff_het.learning.types import computation, specs_of, type_of

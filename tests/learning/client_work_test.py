@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import (
     ClientState,
     Download,
@@ -28,12 +28,12 @@ SPEC = collections.OrderedDict(
 SEED = tf.constant([3, 4])
 
 
-def mlp(dropout: float = 0.0) -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = tf.keras.layers.Dense(5, name="hidden", activation="tanh")(x)
+def mlp(dropout: float = 0.0) -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = keras.layers.Dense(5, name="hidden", activation="tanh")(x)
     if dropout:
         h = Dropout(dropout)(h)
-    return tf.keras.Model(x, tf.keras.layers.Dense(3, name="output")(h))
+    return keras.Model(x, keras.layers.Dense(3, name="output")(h))
 
 
 def make_examples(n: int) -> dict[str, np.ndarray]:
@@ -67,19 +67,19 @@ def batches(examples, batch_size: int = 4):
         yield tuple(examples[name][start : start + batch_size] for name in ("x", "y"))
 
 
-def keras_twin(model, variables) -> tf.keras.Model:
-    keras = mlp()
-    keras.set_weights([v.numpy() for v in model.join(variables)])
-    return keras
+def keras_twin(model, variables) -> keras.Model:
+    network = mlp()
+    network.set_weights([v.numpy() for v in model.join(variables)])
+    return network
 
 
-def keras_gradients(keras, x, y) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+def keras_gradients(network, x, y) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Gradients of the mean loss, each example's loss, and whether it was right."""
     with tf.GradientTape() as tape:
-        logits = keras(x, training=True)
+        logits = network(x, training=True)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
         loss = tf.reduce_mean(losses)
-    gradients = [g.numpy() for g in tape.gradient(loss, keras.trainable_weights)]
+    gradients = [g.numpy() for g in tape.gradient(loss, network.trainable_weights)]
     return gradients, losses.numpy(), np.argmax(logits, axis=1) == y
 
 
@@ -93,14 +93,14 @@ def train_keras(
     change: Callable[[list[np.ndarray], list[np.ndarray]], list[np.ndarray]] = lambda g, w: g,
 ) -> list[np.ndarray]:
     """SGD in NumPy on gradients of Keras, as `change`d: (gradients, weights) -> gradients."""
-    keras = keras_twin(model, variables)
-    velocity = [np.zeros(w.shape) for w in keras.get_weights()]
+    network = keras_twin(model, variables)
+    velocity = [np.zeros(w.shape) for w in network.get_weights()]
     for x, y in batches:
-        weights = keras.get_weights()
-        gradients = change(keras_gradients(keras, x, y)[0], weights)
+        weights = network.get_weights()
+        gradients = change(keras_gradients(network, x, y)[0], weights)
         velocity = [momentum * v + g for v, g in zip(velocity, gradients, strict=True)]
-        keras.set_weights([w - rate * v for w, v in zip(weights, velocity, strict=True)])
-    return keras.get_weights()
+        network.set_weights([w - rate * v for w, v in zip(weights, velocity, strict=True)])
+    return network.get_weights()
 
 
 def assert_close(model, variables, expected: list[np.ndarray]) -> None:
@@ -152,13 +152,13 @@ def test_no_examples(model, start):
 
 def test_metrics_are_measured_before_each_step(model, start):
     examples = make_examples(9)
-    keras, losses, right = keras_twin(model, start), [], []
+    network, losses, right = keras_twin(model, start), [], []
     for x, y in list(batches(examples)) * 2:
-        gradients, loss, correct = keras_gradients(keras, x, y)
+        gradients, loss, correct = keras_gradients(network, x, y)
         losses.extend(loss)
         right.extend(correct)
-        keras.set_weights(
-            [w - 0.1 * g for w, g in zip(keras.get_weights(), gradients, strict=True)]
+        network.set_weights(
+            [w - 0.1 * g for w, g in zip(network.get_weights(), gradients, strict=True)]
         )
     _, metrics = run(model, settings(epochs=2), start, examples)
     assert metrics["num_examples"] == 9
@@ -249,21 +249,21 @@ def test_adam(model, start):
     training = settings(optimizers.build_adam(rate, beta_1, beta_2, epsilon), epochs=2)
     after, _ = run(model, training, start, examples)
 
-    keras = keras_twin(model, start)
-    m = [np.zeros(w.shape) for w in keras.get_weights()]
-    v = [np.zeros(w.shape) for w in keras.get_weights()]
+    network = keras_twin(model, start)
+    m = [np.zeros(w.shape) for w in network.get_weights()]
+    v = [np.zeros(w.shape) for w in network.get_weights()]
     for t, (x, y) in enumerate(list(batches(examples)) * 2, start=1):
-        gradients, _, _ = keras_gradients(keras, x, y)
+        gradients, _, _ = keras_gradients(network, x, y)
         m = [beta_1 * a + (1 - beta_1) * g for a, g in zip(m, gradients, strict=True)]
         v = [beta_2 * a + (1 - beta_2) * g**2 for a, g in zip(v, gradients, strict=True)]
         scale = rate * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
-        keras.set_weights(
+        network.set_weights(
             [
                 w - scale * a / (np.sqrt(b) + epsilon)
-                for w, a, b in zip(keras.get_weights(), m, v, strict=True)
+                for w, a, b in zip(network.get_weights(), m, v, strict=True)
             ]
         )
-    assert_close(model, after, keras.get_weights())
+    assert_close(model, after, network.get_weights())
 
 
 def test_shuffling_follows_the_seed(model, start):
@@ -359,18 +359,16 @@ def test_settings_that_make_no_sense(changes, message):
 
 def test_keras_optimizers_are_refused():
     with pytest.raises(TypeError, match=r"tff.learning.optimizers .* found SGD"):
-        settings(tf.keras.optimizers.SGD(0.1), epochs=1)
+        settings(keras.optimizers.SGD(0.1), epochs=1)
 
 
 def test_gradients_of_unused_variables_are_zero():
     """A variable that a loss does not reach stays as it is."""
 
     def build():
-        x = tf.keras.Input([6], name="x")
-        unused = tf.keras.layers.Dense(2, name="unused")(x)
-        return tf.keras.Model(
-            x, {"logits": tf.keras.layers.Dense(3, name="output")(x), "extra": unused}
-        )
+        x = keras.Input([6], name="x")
+        unused = keras.layers.Dense(2, name="unused")(x)
+        return keras.Model(x, {"logits": keras.layers.Dense(3, name="output")(x), "extra": unused})
 
     model = keras_model.from_keras(build, SPEC)
     start = model.initial_variables(0)

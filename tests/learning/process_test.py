@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import seeding
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import (
     ClientResult,
     ClientWork,
@@ -31,16 +31,16 @@ TRAINING = LocalTraining(
 )
 
 
-def mlp() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = tf.keras.layers.Dense(5, name="hidden", activation="tanh")(x)
-    return tf.keras.Model(x, tf.keras.layers.Dense(3, name="output")(h))
+def mlp() -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = keras.layers.Dense(5, name="hidden", activation="tanh")(x)
+    return keras.Model(x, keras.layers.Dense(3, name="output")(h))
 
 
-def batch_norm() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = tf.keras.layers.BatchNormalization(name="norm", momentum=0.7)(x)
-    return tf.keras.Model(x, tf.keras.layers.Dense(3, name="output")(h))
+def batch_norm() -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = keras.layers.BatchNormalization(name="norm", momentum=0.7)(x)
+    return keras.Model(x, keras.layers.Dense(3, name="output")(h))
 
 
 def make_examples(n: int, seed: int) -> collections.OrderedDict:
@@ -156,8 +156,8 @@ def test_robust_aggregator(model):
 def test_compression(model):
     """Lossy, yet near the mean. It leaves alone what has fewer than 20,000 numbers."""
     wide = keras_model.from_keras(
-        lambda: tf.keras.Sequential(
-            [tf.keras.Input([6]), tf.keras.layers.Dense(4000), tf.keras.layers.Dense(3)]
+        lambda: keras.Sequential(
+            [keras.Input([6]), keras.layers.Dense(4000), keras.layers.Dense(3)]
         ),
         SPEC,
     )
@@ -388,21 +388,21 @@ def split_process():
 
 def test_with_weights_round_trip(split_process):
     """Keras's list sets both sides, `Weights` the global one; training goes on from there."""
-    keras = mlp()
+    network = mlp()
     state = split_process.initialize()
-    loaded = split_process.with_weights(state, keras.get_weights())
+    loaded = split_process.with_weights(state, network.get_weights())
     again = Variables(loaded.weights, loaded.initial_local)
-    for found, wanted in zip(split_process.model.join(again), keras.get_weights(), strict=True):
+    for found, wanted in zip(split_process.model.join(again), network.get_weights(), strict=True):
         np.testing.assert_array_equal(found, wanted)
     from_variables = split_process.with_weights(state, again)
     tf.nest.map_structure(np.testing.assert_array_equal, from_variables, loaded)
     only_global = split_process.with_weights(state, loaded.weights)
-    np.testing.assert_array_equal(only_global.weights.trainable[0], keras.get_weights()[0])
+    np.testing.assert_array_equal(only_global.weights.trainable[0], network.get_weights()[0])
     np.testing.assert_array_equal(
         only_global.initial_local.trainable[0], state.initial_local.trainable[0]
     )
     first = split_process.init_state(0, 0, loaded)
-    np.testing.assert_array_equal(first.model.trainable[0], keras.get_weights()[2])
+    np.testing.assert_array_equal(first.model.trainable[0], network.get_weights()[2])
     output = split_process.next(loaded, make_clients(split_process, loaded, (4,)))
     assert output.state.round == 1
 
@@ -420,13 +420,13 @@ def test_with_weights_refuses_other_shapes(split_process):
 
 @pytest.mark.parametrize("batch_size", [1000, 4, 1])
 def test_predictions_are_those_of_keras(split_process, batch_size):
-    keras = mlp()
-    state = split_process.with_weights(split_process.initialize(), keras.get_weights())
+    network = mlp()
+    state = split_process.with_weights(split_process.initialize(), network.get_weights())
     examples = make_examples(9, 1)
     outputs = split_process.predict(
         state.weights, split_process.init_state(0, 0, state), examples, batch_size=batch_size
     )
-    np.testing.assert_allclose(outputs["logits"], keras(examples["x"]), atol=1e-5)
+    np.testing.assert_allclose(outputs["logits"], network(examples["x"]), atol=1e-5)
 
 
 def test_predictions_for_no_examples(split_process):

@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientResult, ClientWork
 from tff_het.learning.stacking import Signed, StackFactory, signed, signed_type
 from tff_het.models.model import ClientContext, Weights

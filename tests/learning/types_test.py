@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.learning.types import computation, type_of
 
 VECTOR = tff.TensorType(np.int32, [3])

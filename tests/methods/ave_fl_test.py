@@ -4,9 +4,9 @@ import collections
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 

@@ -5,7 +5,6 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 from cases import (
     CASES,
     CLASSES,
@@ -22,6 +21,7 @@ from cases import (
 )
 
 from tff_het import kept, methods
+from tff_het.backend.names import tff
 from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.process import FederatedProcess

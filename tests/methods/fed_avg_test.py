@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Weights
@@ -28,12 +28,12 @@ def make_examples(n: int) -> collections.OrderedDict:
     )
 
 
-def keras_mlp() -> tf.keras.Model:
-    return tf.keras.Sequential(
+def keras_mlp() -> keras.Model:
+    return keras.Sequential(
         [
-            tf.keras.Input([6]),
-            tf.keras.layers.Dense(200, activation="relu"),
-            tf.keras.layers.Dense(3),
+            keras.Input([6]),
+            keras.layers.Dense(200, activation="relu"),
+            keras.layers.Dense(3),
         ]
     )
 
@@ -44,7 +44,7 @@ def tff_weights(initial: list[np.ndarray], build, *arguments):
     def model_fn():
         return tff.learning.models.from_keras_model(
             keras_mlp(),
-            loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             input_spec=collections.OrderedDict(
                 x=tf.TensorSpec([None, 6], tf.float32), y=tf.TensorSpec([None], tf.int32)
             ),
@@ -117,8 +117,8 @@ def test_fed_prox_follows_the_published_formula(mu, momentum):
 
 def transcribed_fed_prox(initial: list[np.ndarray], mu: float, momentum: float):
     """Li et al. (2020), Algorithm 2, in Keras and NumPy."""
-    keras = keras_mlp()
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    network = keras_mlp()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     start = initial
     for _ in range(ROUNDS):
         models = []
@@ -126,11 +126,11 @@ def transcribed_fed_prox(initial: list[np.ndarray], mu: float, momentum: float):
             examples = make_examples(n)
             weights, velocity = start, [np.zeros_like(w) for w in start]
             for first in range(0, n, BATCH):
-                keras.set_weights(weights)
+                network.set_weights(weights)
                 rows = slice(first, first + BATCH)
                 with tf.GradientTape() as tape:
-                    value = loss(examples["y"][rows], keras(examples["x"][rows]))
-                gradients = tape.gradient(value, keras.trainable_weights)
+                    value = loss(examples["y"][rows], network(examples["x"][rows]))
+                gradients = tape.gradient(value, network.trainable_weights)
                 pulled = [
                     g.numpy() + mu * (w - w_t)
                     for g, w, w_t in zip(gradients, weights, start, strict=True)

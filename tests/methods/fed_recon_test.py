@@ -5,11 +5,12 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures, networks, reconstruction
+from tff_het.models import architectures, networks
+from tff_het.models.model import ClientContext, Model, Variables, Weights
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -39,6 +40,37 @@ def build(epochs: int, client, local_optimizer, **options):
     )
 
 
+class ForTff(tff.learning.models.ReconstructionModel):
+    """Our model as TFF's own algorithm takes it: for a client -1 that never trained."""
+
+    def __init__(self, model: Model):
+        self._model = model
+        initial = zip(model.join(model.initial_variables(SEED)), model.specs, strict=True)
+        self._variables = model.split([tf.Variable(v, trainable=s.trainable) for v, s in initial])
+
+    global_trainable_variables = property(lambda self: self._variables.global_weights.trainable)
+    global_non_trainable_variables = property(
+        lambda self: self._variables.global_weights.non_trainable
+    )
+    local_trainable_variables = property(lambda self: self._variables.local_weights.trainable)
+    local_non_trainable_variables = property(
+        lambda self: self._variables.local_weights.non_trainable
+    )
+    input_spec = property(lambda self: collections.OrderedDict(self._model.example_spec))
+
+    def forward_pass(self, batch_input, training=True):
+        n = tf.shape(batch_input["x"])[0]
+        values = Variables(
+            *(Weights(*([v.read_value() for v in w] for w in side)) for side in self._variables)
+        )
+        client = ClientContext(tf.constant(-1), n, tf.constant(0))
+        seed = tf.zeros([2], tf.int32)
+        outputs = self._model.predict(values, batch_input, client, seed, training)
+        return tff.learning.models.reconstruction_model.ReconstructionBatchOutput(
+            predictions=outputs["logits"], labels=batch_input["y"], num_examples=n
+        )
+
+
 @pytest.mark.parametrize("local", [["output"], ["dense_1"]], ids=["head", "features"])
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_equals_tff(local, epochs):
@@ -46,8 +78,8 @@ def test_equals_tff(local, epochs):
     local_optimizer = tff.learning.optimizers.build_sgdm(0.3)
     ours = build(epochs, client, local_optimizer, local_layers=local)
     theirs = tff.learning.algorithms.build_fed_recon(
-        lambda: reconstruction.to_reconstruction_model(ours.model, SEED),
-        loss_fn=lambda: tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        lambda: ForTff(ours.model),
+        loss_fn=lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         client_optimizer_fn=client,
         reconstruction_optimizer_fn=local_optimizer,
         dataset_split_fn=tff.learning.models.ReconstructionModel.build_dataset_split_fn(

@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 
@@ -19,8 +19,8 @@ SIZES = {0: 8, 1: 9, 2: 3}
 
 
 def network(x, num_classes, layers):
-    hidden = tf.keras.layers.Dense(5, activation="tanh", name="dense_1")(x)
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+    hidden = keras.layers.Dense(5, activation="tanh", name="dense_1")(x)
+    return hidden, keras.layers.Dense(num_classes, name="output")(hidden)
 
 
 def build(method: str, *, shuffle: bool, **options):
@@ -65,33 +65,33 @@ def run(process, state, cohorts):
         yield state, dict(kept)
 
 
-def client_training(keras: tf.keras.Model, client: int) -> None:
+def client_training(plain: keras.Model, client: int) -> None:
     """Local SGD by Keras on the client's batches in order."""
     examples = make_examples(client)
-    optimizer = tf.keras.optimizers.SGD(RATE)
+    optimizer = keras.optimizers.SGD(RATE)
     for _ in range(EPOCHS):
         for start in range(0, SIZES[client], BATCH):
             x, y = (examples[name][start : start + BATCH] for name in ("x", "y"))
             with tf.GradientTape() as tape:
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, keras(x))
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, plain(x))
                 loss = tf.reduce_mean(losses)
-            gradients = tape.gradient(loss, keras.trainable_weights)
-            optimizer.apply_gradients(zip(gradients, keras.trainable_weights, strict=True))
+            gradients = tape.gradient(loss, plain.trainable_weights)
+            optimizer.apply_gradients(zip(gradients, plain.trainable_weights, strict=True))
 
 
 def algorithm_1(initial: list[np.ndarray], cohorts):
     """Yang et al. (2020), Algorithm 1: wb and every wl^k after each round."""
-    x = tf.keras.Input([6])
-    hidden = tf.keras.layers.Dense(5, activation="tanh")(x)
-    keras = tf.keras.Model(x, tf.keras.layers.Dense(3)(hidden))
+    x = keras.Input([6])
+    hidden = keras.layers.Dense(5, activation="tanh")(x)
+    plain = keras.Model(x, keras.layers.Dense(3)(hidden))
     wb, wl_0 = initial[:2], initial[2:]
     wl = dict.fromkeys(SIZES, wl_0)  # ClientInit.
     for cohort in cohorts:
         received = []
         for k in cohort:
-            keras.set_weights([*wb, *wl[k]])
-            client_training(keras, k)
-            trained = keras.get_weights()
+            plain.set_weights([*wb, *wl[k]])
+            client_training(plain, k)
+            trained = plain.get_weights()
             received.append(trained[:2])
             wl = wl | {k: trained[2:]}
         total = sum(SIZES[k] for k in cohort)

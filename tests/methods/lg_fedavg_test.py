@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Variables
@@ -50,9 +50,9 @@ def test_number_of_parameters(network, shape, options, total, global_part):
 
 
 def small(x, num_classes, layers):
-    hidden = tf.keras.layers.Dense(5, activation="tanh", name="dense_1")(x)
-    hidden = tf.keras.layers.Dense(4, activation="tanh", name="dense_2")(hidden)
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+    hidden = keras.layers.Dense(5, activation="tanh", name="dense_1")(x)
+    hidden = keras.layers.Dense(4, activation="tanh", name="dense_2")(hidden)
+    return hidden, keras.layers.Dense(num_classes, name="output")(hidden)
 
 
 def build(**options):

@@ -10,9 +10,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 from cases import CASES, SEED, Case, build, by_client, make_clients
 
+from tff_het.backend.names import tff
 from tff_het.evaluation import communication
 from tff_het.learning import composer
 

@@ -4,10 +4,9 @@ import collections
 
 import numpy as np
 import pytest
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 
@@ -24,14 +23,14 @@ def make_examples(n: int) -> collections.OrderedDict:
     )
 
 
-def keras_model() -> tf.keras.Model:
-    return tf.keras.Sequential(
+def keras_model() -> keras.Model:
+    return keras.Sequential(
         [
-            tf.keras.Input([4, 4, 1]),
-            tf.keras.layers.Rescaling(1 / 255),
-            tf.keras.layers.Flatten(),
-            tf.keras.layers.Dense(200, activation="relu"),
-            tf.keras.layers.Dense(3),
+            keras.Input([4, 4, 1]),
+            keras.layers.Rescaling(1 / 255),
+            keras.layers.Flatten(),
+            keras.layers.Dense(200, activation="relu"),
+            keras.layers.Dense(3),
         ]
     )
 
@@ -41,8 +40,8 @@ def trained_by_keras(initial: list[np.ndarray], n: int) -> list[np.ndarray]:
     model = keras_model()
     model.set_weights(initial)
     model.compile(
-        tf.keras.optimizers.SGD(RATE),
-        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        keras.optimizers.SGD(RATE),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     examples = make_examples(n)
     model.fit(

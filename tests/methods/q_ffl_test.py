@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import keras, tff
 from tff_het.learning import measuring
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
@@ -33,13 +33,13 @@ def make_examples(n: int) -> collections.OrderedDict:
 
 
 def network(x, num_classes, layers):
-    hidden = tf.keras.layers.Dense(8, activation="tanh", name="dense_1")(x)
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+    hidden = keras.layers.Dense(8, activation="tanh", name="dense_1")(x)
+    return hidden, keras.layers.Dense(num_classes, name="output")(hidden)
 
 
 def with_normalization(x, num_classes, layers):
-    hidden = tf.keras.layers.BatchNormalization(momentum=0.5, name="norm")(x)
-    return hidden, tf.keras.layers.Dense(num_classes, name="output")(hidden)
+    hidden = keras.layers.BatchNormalization(momentum=0.5, name="norm")(x)
+    return hidden, keras.layers.Dense(num_classes, name="output")(hidden)
 
 
 def build(method: str = "q_ffl", training: LocalTraining = TRAINING, body=network, **options):

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 from scipy.special import digamma
 
 from tff_het import methods, seeding
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import ClientState, LocalTraining
 from tff_het.learning.process import FederatedProcess

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import LocalTraining, sgd_steps
-from tff_het.models import adversary, architectures, reconstruction
+from tff_het.models import adversary, architectures
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext
 
 optimizers = tff.learning.optimizers
@@ -23,8 +23,8 @@ SEED = tf.constant([3, 4])
 
 
 def network(x, num_classes, layers):
-    x = tf.keras.layers.Dense(UNITS, "tanh", name="encoder")(x)
-    hidden = tf.keras.layers.Dense(4, "tanh", name="dense_1")(x)
+    x = keras.layers.Dense(UNITS, "tanh", name="encoder")(x)
+    hidden = keras.layers.Dense(4, "tanh", name="dense_1")(x)
     return hidden, layers.output(num_classes)(hidden)
 
 
@@ -65,10 +65,10 @@ class Twin:
         }
 
         def stack(*widths_and_names, inputs):
-            layers = [tf.keras.Input([inputs])]
+            layers = [keras.Input([inputs])]
             for width, name, activation in widths_and_names:
-                layers.append(tf.keras.layers.Dense(width, activation, name=name))
-            found = tf.keras.Sequential(layers)
+                layers.append(keras.layers.Dense(width, activation, name=name))
+            found = keras.Sequential(layers)
             found.set_weights([values[w.name.removesuffix(":0")] for w in found.weights])
             return found
 
@@ -290,11 +290,6 @@ def test_fixed_global_variables_with_an_adversary():
     start = fixed.initial_variables(1)
     after, _ = run(fixed, training, start, examples)
     tf.nest.map_structure(np.testing.assert_array_equal, after, start)
-
-
-def test_a_reconstruction_model_has_no_place_for_it():
-    with pytest.raises(ValueError, match="no place for an opponent"):
-        reconstruction.to_reconstruction_model(attached().model(local=("encoder",)), 0)
 
 
 @pytest.mark.parametrize(

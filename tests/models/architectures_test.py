@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tff_het import datasets
+from tff_het.backend.names import keras
 from tff_het.models import NETWORKS, architectures
 from tff_het.models.model import ClientContext
 
@@ -119,7 +120,7 @@ def test_standardised_inputs_have_mean_0_and_variance_1(shape, dtype):
     """A network whose hidden layer is what its first layer gets."""
 
     def network(x, num_classes, layers):
-        return x, layers.output(num_classes)(tf.keras.layers.Flatten()(x))
+        return x, layers.output(num_classes)(keras.layers.Flatten()(x))
 
     x = np.random.default_rng(0).integers(0, 200, (50, *shape)).astype(dtype)
     x[..., 0] = 7  # Never varies.
@@ -154,16 +155,16 @@ def test_network_that_does_not_fit():
         architectures.make("lenet5", spec(3), 10)
 
 
-def edge_in_keras(filters, units: int, normalised: bool) -> tf.keras.Model:
+def edge_in_keras(filters, units: int, normalised: bool) -> keras.Model:
     """Table I of Qian et al. (2019), row by row, without its dropout; and with normalisation."""
-    layers = tf.keras.layers
+    layers = keras.layers
     norm = [layers.BatchNormalization] if normalised else []
     rows = [layers.Rescaling(1 / 255)]
     for index, (width, size) in enumerate(zip(filters, (4, 5, 4, 4), strict=True), start=1):
         rows += [layers.Conv2D(width, size), *(make() for make in norm), layers.ReLU()]
         rows += [layers.MaxPool2D(2)] if index % 2 == 0 else []
     rows += [layers.Flatten(), layers.Dense(units), *(make() for make in norm), layers.ReLU()]
-    return tf.keras.Sequential([tf.keras.Input((28, 28, 1)), *rows, layers.Dense(10)])
+    return keras.Sequential([keras.Input((28, 28, 1)), *rows, layers.Dense(10)])
 
 
 @pytest.mark.parametrize(
@@ -183,20 +184,20 @@ def test_network_of_edge_ensembles(name, filters, units, normalised):
     values = [np.float32(rng.uniform(0.1, 1.0, variable.shape) / 10) for variable in model.specs]
     for value in values:
         value[..., ::2] *= 1.0 if value.ndim == 1 else -1.0
-    keras = edge_in_keras(filters, units, normalised)
-    keras.set_weights(_in_order_of(keras, model, values))
+    plain = edge_in_keras(filters, units, normalised)
+    plain.set_weights(_in_order_of(plain, model, values))
     x = rng.integers(0, 256, (5, 28, 28, 1)).astype(np.uint8)
     found = model.predict(
         model.split(values), {"x": x}, ClientContext(0, 5, 0), np.zeros(2, np.int32), False
     )
-    wanted = keras(tf.cast(x, tf.float32)).numpy()
+    wanted = plain(tf.cast(x, tf.float32)).numpy()
     assert np.ptp(wanted, axis=0).max() > 1e-3
     np.testing.assert_allclose(found["logits"], wanted, rtol=1e-3, atol=1e-5)
 
 
-def _in_order_of(keras: tf.keras.Model, model, values) -> list[np.ndarray]:
+def _in_order_of(plain: keras.Model, model, values) -> list[np.ndarray]:
     """Keras lists weights layer by layer, as the model does."""
-    assert [tuple(w.shape) for w in keras.get_weights()] == [s.shape for s in model.specs]
+    assert [tuple(w.shape) for w in plain.get_weights()] == [s.shape for s in model.specs]
     return values
 
 

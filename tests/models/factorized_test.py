@@ -9,6 +9,7 @@ import scipy.stats
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from tff_het.backend.names import keras
 from tff_het.models import architectures, factorized
 from tff_het.models.factorized import FactorizedLayers, is_posterior
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Model, Variables
@@ -33,13 +34,13 @@ def dense(x, num_classes, layers):
 
 
 def conv(x, num_classes, layers, padding="same"):
-    hidden = tf.keras.layers.Flatten()(layers.conv(4, 3, "hidden", padding)(x))
+    hidden = keras.layers.Flatten()(layers.conv(4, 3, "hidden", padding)(x))
     return hidden, layers.output(num_classes)(hidden)
 
 
 def conv1d(x, num_classes, layers):
-    x = tf.keras.layers.Reshape((7, 10))(x)
-    hidden = tf.keras.layers.Flatten()(layers.conv1d(4, 3, "hidden")(x))
+    x = keras.layers.Reshape((7, 10))(x)
+    hidden = keras.layers.Flatten()(layers.conv1d(4, 3, "hidden")(x))
     return hidden, layers.output(num_classes)(hidden)
 
 

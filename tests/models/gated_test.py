@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import NETWORKS, architectures, calling, networks, objectives
 from tff_het.models.gated import Gated, GatedLayers, is_conditioning
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Variables
@@ -82,7 +83,7 @@ def test_conditioning_begins_at_zero_and_is_local():
 def test_gradients_against_finite_differences():
     """In float64, of the layer's weights, biases and conditioning."""
     layer = Gated(
-        lambda name: tf.keras.layers.Dense(2, name=name, dtype="float64"), 2, dtype="float64"
+        lambda name: keras.layers.Dense(2, name=name, dtype="float64"), 2, dtype="float64"
     )
     x = tf.constant(np.random.default_rng(0).normal(size=(5, 3)))
     target = np.random.default_rng(1).normal(size=(5, 2))
@@ -178,7 +179,7 @@ def test_every_network_can_be_gated(for_network):
 
 
 def test_rows_need_a_call():
-    layer = Gated(lambda name: tf.keras.layers.Dense(2, name=name), 2, CLIENTS, name="gated")
+    layer = Gated(lambda name: keras.layers.Dense(2, name=name), 2, CLIENTS, name="gated")
     with pytest.raises(RuntimeError, match="'gated' needs the client"):
         layer(np.zeros((1, 3), np.float32))
     with calling.call(ClientContext(1, 1, 0), SEED):

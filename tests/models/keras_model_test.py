@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import keras_model, layers
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Variables, Weights
 
@@ -18,41 +19,41 @@ SPEC = collections.OrderedDict(
 
 
 def dense(units: int, name: str, **kwargs):
-    return tf.keras.layers.Dense(units, name=name, **kwargs)
+    return keras.layers.Dense(units, name=name, **kwargs)
 
 
-def mlp() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    return tf.keras.Model(x, dense(3, "output")(dense(5, "hidden", activation="tanh")(x)))
+def mlp() -> keras.Model:
+    x = keras.Input([6], name="x")
+    return keras.Model(x, dense(3, "output")(dense(5, "hidden", activation="tanh")(x)))
 
 
-def regularised() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = dense(5, "hidden", kernel_regularizer=tf.keras.regularizers.L2(0.1), activation="relu")(x)
-    model = tf.keras.Model(x, dense(3, "output")(h))
+def regularised() -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = dense(5, "hidden", kernel_regularizer=keras.regularizers.L2(0.1), activation="relu")(x)
+    model = keras.Model(x, dense(3, "output")(h))
     model.add_loss(0.01 * tf.reduce_mean(tf.square(h)))
     return model
 
 
-def batch_norm() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = tf.keras.layers.BatchNormalization(name="norm", momentum=0.7)(dense(5, "hidden")(x))
-    return tf.keras.Model(x, dense(3, "output")(h))
+def batch_norm() -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = keras.layers.BatchNormalization(name="norm", momentum=0.7)(dense(5, "hidden")(x))
+    return keras.Model(x, dense(3, "output")(h))
 
 
-def convolution() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    h = tf.keras.layers.Reshape([2, 3, 1])(x)
-    h = tf.keras.layers.Conv2D(4, 2, name="conv", padding="same")(h)
-    h = tf.keras.layers.BatchNormalization(name="norm")(h)  # The fused kernel, on rank 4.
-    return tf.keras.Model(x, dense(3, "output")(tf.keras.layers.Flatten()(h)))
+def convolution() -> keras.Model:
+    x = keras.Input([6], name="x")
+    h = keras.layers.Reshape([2, 3, 1])(x)
+    h = keras.layers.Conv2D(4, 2, name="conv", padding="same")(h)
+    h = keras.layers.BatchNormalization(name="norm")(h)  # The fused kernel, on rank 4.
+    return keras.Model(x, dense(3, "output")(keras.layers.Flatten()(h)))
 
 
-def recurrent() -> tf.keras.Model:
-    x = tf.keras.Input([6], name="x")
-    ids = tf.keras.layers.Lambda(lambda v: tf.cast(v > 0, tf.int32))(x)
-    h = tf.keras.layers.Embedding(2, 4, name="embedding")(ids)
-    return tf.keras.Model(x, dense(3, "output")(tf.keras.layers.LSTM(5, name="lstm")(h)))
+def recurrent() -> keras.Model:
+    x = keras.Input([6], name="x")
+    ids = keras.layers.Lambda(lambda v: tf.cast(v > 0, tf.int32))(x)
+    h = keras.layers.Embedding(2, 4, name="embedding")(ids)
+    return keras.Model(x, dense(3, "output")(keras.layers.LSTM(5, name="lstm")(h)))
 
 
 BUILDERS = {f.__name__: f for f in (mlp, regularised, batch_norm, convolution, recurrent)}
@@ -71,11 +72,11 @@ def as_keras_weights(model, variables: Variables) -> list[np.ndarray]:
     return [np.asarray(v) for v in model.join(variables)]
 
 
-def twin(build, model, variables: Variables) -> tf.keras.Model:
+def twin(build, model, variables: Variables) -> keras.Model:
     """Keras's own model with the same values."""
-    keras = build()
-    keras.set_weights(as_keras_weights(model, variables))
-    return keras
+    network = build()
+    network.set_weights(as_keras_weights(model, variables))
+    return network
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -92,13 +93,13 @@ def test_outputs_are_those_of_keras(build, training):
 def test_loss_gradients_and_moving_statistics_are_those_of_keras(build):
     model = keras_model.from_keras(build, SPEC)
     variables, batch = model.initial_variables(5), make_batch()
-    keras = twin(build, model, variables)
+    network = twin(build, model, variables)
 
     with tf.GradientTape() as tape:
-        logits = keras(batch["x"], training=True)
+        logits = network(batch["x"], training=True)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["y"], logits)
-        expected = tf.reduce_sum(losses) / 7.0 + sum(keras.losses, tf.zeros([]))
-    expected_gradients = tape.gradient(expected, keras.trainable_weights)
+        expected = tf.reduce_sum(losses) / 7.0 + sum(network.losses, tf.zeros([]))
+    expected_gradients = tape.gradient(expected, network.trainable_weights)
 
     trainable = variables.global_weights.trainable
     with tf.GradientTape() as tape:
@@ -111,7 +112,7 @@ def test_loss_gradients_and_moving_statistics_are_those_of_keras(build):
         np.testing.assert_array_equal(tf.convert_to_tensor(found), tf.convert_to_tensor(wanted))
     # Keras has moved its statistics in place.
     for found, wanted in zip(
-        as_keras_weights(model, result.variables), keras.get_weights(), strict=True
+        as_keras_weights(model, result.variables), network.get_weights(), strict=True
     ):
         np.testing.assert_array_equal(found, wanted)
 
@@ -160,9 +161,9 @@ def test_weights_of_examples():
 
 def test_several_inputs_and_outputs_by_name():
     def build():
-        a, b = tf.keras.Input([2], name="a"), tf.keras.Input([2], name="b")
-        total = tf.keras.layers.Add()([a, b])
-        return tf.keras.Model([a, b], {"logits": dense(3, "output")(total), "sum": total})
+        a, b = keras.Input([2], name="a"), keras.Input([2], name="b")
+        total = keras.layers.Add()([a, b])
+        return keras.Model([a, b], {"logits": dense(3, "output")(total), "sum": total})
 
     spec = {"a": tf.TensorSpec([None, 2]), "b": tf.TensorSpec([None, 2])}
     model = keras_model.from_keras(build, spec)
@@ -178,8 +179,8 @@ def test_several_inputs_and_outputs_by_name():
 
 def test_one_input_reads_the_column_of_its_name_or_else_x():
     def build(name):
-        a = tf.keras.Input([2], name=name)
-        return tf.keras.Model(a, {"logits": dense(3, "output")(a), "same": a + 0.0})
+        a = keras.Input([2], name=name)
+        return keras.Model(a, {"logits": dense(3, "output")(a), "same": a + 0.0})
 
     columns = {"a": tf.constant([[1.0, 2.0]]), "x": tf.constant([[3.0, 4.0]])}
     for name, column in (("a", "a"), ("other", "x")):
@@ -273,9 +274,9 @@ def test_local_that_is_not_there(local, message):
 
 def around(layer_fn, shape=(6,)):
     def build():
-        x = tf.keras.Input(shape, name="x")
-        h = tf.keras.layers.Flatten()(layer_fn()(x))
-        return tf.keras.Model(x, dense(3, "output")(h))
+        x = keras.Input(shape, name="x")
+        h = keras.layers.Flatten()(layer_fn()(x))
+        return keras.Model(x, dense(3, "output")(h))
 
     return build
 
@@ -283,11 +284,11 @@ def around(layer_fn, shape=(6,)):
 @pytest.mark.parametrize(
     "layer_fn",
     [
-        lambda: tf.keras.layers.Dropout(0.5, name="bad"),
-        lambda: tf.keras.layers.GaussianNoise(0.5, name="bad"),
-        lambda: tf.keras.layers.GaussianDropout(0.5, name="bad"),
-        lambda: tf.keras.layers.AlphaDropout(0.5, name="bad"),
-        lambda: tf.keras.Sequential([tf.keras.layers.Dropout(0.5, name="bad")]),
+        lambda: keras.layers.Dropout(0.5, name="bad"),
+        lambda: keras.layers.GaussianNoise(0.5, name="bad"),
+        lambda: keras.layers.GaussianDropout(0.5, name="bad"),
+        lambda: keras.layers.AlphaDropout(0.5, name="bad"),
+        lambda: keras.Sequential([keras.layers.Dropout(0.5, name="bad")]),
     ],
     ids=["dropout", "noise", "gaussian", "alpha", "nested"],
 )
@@ -299,12 +300,12 @@ def test_layers_with_keras_random_numbers(layer_fn):
 @pytest.mark.parametrize(
     ("layer_fn", "shape"),
     [
-        (lambda: tf.keras.layers.SpatialDropout1D(0.5), (4, 3)),
-        (lambda: tf.keras.layers.LSTM(2, dropout=0.5), (4, 3)),
-        (lambda: tf.keras.layers.GRU(2, recurrent_dropout=0.5), (4, 3)),
-        (lambda: tf.keras.layers.ConvLSTM1D(2, 2, dropout=0.5), (4, 6, 3)),
-        (lambda: tf.keras.layers.RandomFlip(), (6, 6, 3)),
-        (lambda: tf.keras.layers.RandomContrast(0.3), (6, 6, 3)),
+        (lambda: keras.layers.SpatialDropout1D(0.5), (4, 3)),
+        (lambda: keras.layers.LSTM(2, dropout=0.5), (4, 3)),
+        (lambda: keras.layers.GRU(2, recurrent_dropout=0.5), (4, 3)),
+        (lambda: keras.layers.ConvLSTM1D(2, 2, dropout=0.5), (4, 6, 3)),
+        (lambda: keras.layers.RandomFlip(), (6, 6, 3)),
+        (lambda: keras.layers.RandomContrast(0.3), (6, 6, 3)),
     ],
     ids=["spatial", "lstm", "gru", "conv_lstm", "flip", "contrast"],
 )
@@ -314,13 +315,13 @@ def test_other_layers_with_keras_random_numbers(layer_fn, shape):
 
 
 @pytest.mark.parametrize(
-    "layer_fn", [lambda: tf.keras.layers.Dropout(0.0), lambda: tf.keras.layers.GaussianNoise(0.0)]
+    "layer_fn", [lambda: keras.layers.Dropout(0.0), lambda: keras.layers.GaussianNoise(0.0)]
 )
 def test_random_layers_that_draw_nothing_are_fine(layer_fn):
     assert len(keras_model.from_keras(around(layer_fn), SPEC).specs) == 2
 
 
-class Counting(tf.keras.layers.Layer):
+class Counting(keras.layers.Layer):
     """Counts its calls in an integer variable."""
 
     def build(self, input_shape):
@@ -382,26 +383,26 @@ def test_initial_values_depend_on_nothing_else():
 
 def test_paths_do_not_depend_on_what_was_built_before():
     def build():
-        x = tf.keras.Input([6])
-        hidden = tf.keras.layers.Dense(5)(x)
-        return tf.keras.Model(x, tf.keras.layers.Dense(3)(hidden))
+        x = keras.Input([6])
+        hidden = keras.layers.Dense(5)(x)
+        return keras.Model(x, keras.layers.Dense(3)(hidden))
 
     first = [s.path for s in keras_model.from_keras(build, SPEC).specs]
-    tf.keras.layers.Dense(1)(tf.keras.Input([1]))
+    keras.layers.Dense(1)(keras.Input([1]))
     assert [s.path for s in keras_model.from_keras(build, SPEC).specs] == first
     assert first == ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]
 
 
 def test_layers_of_equal_shape_start_differently():
     model = keras_model.from_keras(
-        around(lambda: tf.keras.Sequential([dense(6, "a"), dense(6, "b")])), SPEC
+        around(lambda: keras.Sequential([dense(6, "a"), dense(6, "b")])), SPEC
     )
     values = dict(zip((s.path for s in model.specs), initial_bytes(model, 1), strict=True))
     assert values["a/kernel"] != values["b/kernel"]
 
 
 def test_an_initialisers_own_seed_is_respected():
-    initializer = functools.partial(tf.keras.initializers.RandomNormal, seed=11)
+    initializer = functools.partial(keras.initializers.RandomNormal, seed=11)
     model = keras_model.from_keras(
         around(lambda: dense(4, "fixed", kernel_initializer=initializer())), SPEC
     )
@@ -426,10 +427,10 @@ def test_initial_values_have_the_initialisers_distribution():
 # --- Dropout ----------------------------------------------------------------------------------
 
 
-def two_dropouts() -> tf.keras.Model:
-    x = tf.keras.Input([1000], name="x")
+def two_dropouts() -> keras.Model:
+    x = keras.Input([1000], name="x")
     a, b = layers.Dropout(0.3, name="a")(x), layers.Dropout(0.3, name="b")(x)
-    return tf.keras.Model(x, {"logits": dense(2, "output")(x), "a": a, "b": b})
+    return keras.Model(x, {"logits": dense(2, "output")(x), "a": a, "b": b})
 
 
 @pytest.fixture(scope="module")
@@ -510,8 +511,8 @@ def test_initialization(initialization, limit):
     """Uniform within sqrt(limit); biases stay 0, and what is given to a layer stays as given."""
 
     def build():
-        ones = tf.keras.layers.Dense(2, kernel_initializer="ones")
-        return tf.keras.Sequential([tf.keras.Input([30]), tf.keras.layers.Dense(50), ones])
+        ones = keras.layers.Dense(2, kernel_initializer="ones")
+        return keras.Sequential([keras.Input([30]), keras.layers.Dense(50), ones])
 
     spec = {"x": tf.TensorSpec([None, 30], tf.float32), "y": tf.TensorSpec([None], tf.int32)}
     model = keras_model.from_keras(build, spec, initialization=initialization)

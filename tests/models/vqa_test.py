@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import architectures
 from tff_het.models.model import ClientContext
 from tff_het.models.vqa import LSTM
@@ -45,7 +46,7 @@ def logits(model, variables, examples):
 
 
 def test_lstm_is_kerass_in_all_states_and_gradients():
-    ours, theirs = LSTM(7), tf.keras.layers.LSTM(7, return_sequences=True, return_state=True)
+    ours, theirs = LSTM(7), keras.layers.LSTM(7, return_sequences=True, return_state=True)
     x = tf.constant(np.random.default_rng(0).normal(size=(3, 5, 4)), tf.float32)
     ours(x), theirs(x)
     rng = np.random.default_rng(1)
@@ -65,7 +66,7 @@ def test_lstm_is_kerass_in_all_states_and_gradients():
 
 
 def test_lstm_starts_as_kerass():
-    ours, theirs = LSTM(3), tf.keras.layers.LSTM(3)
+    ours, theirs = LSTM(3), keras.layers.LSTM(3)
     ours(tf.zeros([1, 2, 2])), theirs(tf.zeros([1, 2, 2]))
     np.testing.assert_array_equal(ours.get_weights()[2], theirs.get_weights()[2])
     recurrent = ours.get_weights()[1]
@@ -83,7 +84,7 @@ def keras_reference(model, variables, examples):
     sequence, mask = tf.gather(weights("word_embedding")[0], question), question != 0
     states = []
     for name in ("lstm_1", "lstm_2"):
-        layer = tf.keras.layers.LSTM(64, return_sequences=True, return_state=True)
+        layer = keras.layers.LSTM(64, return_sequences=True, return_state=True)
         layer.build(sequence.shape)
         layer.set_weights(weights(name))
         sequence, hidden, cell = layer(sequence, mask=mask)

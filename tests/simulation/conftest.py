@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess

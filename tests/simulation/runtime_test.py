@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation import runtime, worker_process
+from tff_het import backend
+from tff_het.backend.names import tff
+from tff_het.simulation import runtime
 
 ROOT = pathlib.Path(__file__).parents[2]
 SECONDS = 10.0  # "Within seconds", on a busy machine.
@@ -189,7 +190,7 @@ def test_worker_that_cannot_start_is_an_error(tmp_path, monkeypatch):
     binary = tmp_path / "worker_binary"
     binary.write_text("#!/bin/sh\necho no luck today\nexit 3\n")
     binary.chmod(0o755)
-    monkeypatch.setattr(worker_process, "binary_path", lambda: binary)
+    monkeypatch.setattr(backend, "worker_binary", lambda: binary)
     with pytest.raises(runtime.WorkerDied, match=r"exit code 3[\s\S]*no luck today"):
         runtime.worker().__enter__()
 
@@ -216,12 +217,28 @@ def test_arguments_are_checked():
         runtime.use("worker", clients_in_parallel=0).__enter__()
 
 
+def test_where_internals_do_not_fit_the_worker_takes_over(monkeypatch, capsys):
+    monkeypatch.setattr(tf, "__version__", "9.8.7")
+    runtime.fitting.cache_clear()
+    try:
+        for _ in range(2):
+            with runtime.use() as context:
+                assert isinstance(context, runtime.WorkerContext)
+                assert square(3.0) == 9.0
+    finally:
+        runtime.fitting.cache_clear()
+    assert capsys.readouterr().err == (
+        "Runtime: worker instead of in_process, since it uses internals of tensorflow 2.14, found "
+        "9.8.7.\n"
+    )
+
+
 PROLOGUE = """
 import tff_het.quiet
 import contextlib, signal
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
+from tff_het.backend.names import tff
 from tff_het.simulation import runtime
 
 @tff.tensorflow.computation(np.int32)

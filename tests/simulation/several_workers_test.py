@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.simulation import feeding, remote, several_workers

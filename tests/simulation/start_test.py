@@ -5,9 +5,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures, networks

@@ -147,7 +147,7 @@ def _read_writer(path: pathlib.Path, writer: str, entry: Any) -> tuple[np.ndarra
 def _download() -> tuple[_Writers, _Writers]:
     try:
         # Imported here: it takes seconds, and those who have files need no TensorFlow.
-        import tensorflow_federated as tff
+        from tff_het.backend.names import tff
 
         if not pathlib.Path(_DOWNLOADED).expanduser().exists():
             download.announce("femnist", _URL)

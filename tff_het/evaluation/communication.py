@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow_federated as tff
 
 from tff_het import kept
+from tff_het.backend.building_blocks import call_dominant
+from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.learning.process import FederatedProcess
-from tff_het.learning.types import call_dominant
 
 
 class UnknownSizeError(ValueError):

@@ -10,10 +10,10 @@ import collections
 import dp_accounting
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 import tensorflow_privacy as tfp
 
 from tff_het import kept, seeding
+from tff_het.backend.names import tff
 from tff_het.learning.composer import AggregationFactory
 
 

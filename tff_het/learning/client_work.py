@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning import batching
 from tff_het.learning.augmentation import Augmentation

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import kept
+from tff_het.backend.names import tff
 from tff_het.learning import example_files
 from tff_het.learning import server_step as server_steps
 from tff_het.learning.client_work import ClientState, ClientWork, Download, Mean

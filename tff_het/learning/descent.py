@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.models.model import Variables
 
 LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY

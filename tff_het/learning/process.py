@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import kept, seeding
+from tff_het.backend import default as default  # Computations are executed in this process.
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientState, ClientWork
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import tensorflow_federated as tff
-
+from tff_het.backend.names import tff
 from tff_het.models.model import Model, Weights
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientResult, ClientWork, Download
 from tff_het.learning.types import computation, type_of
 from tff_het.models.model import ClientContext

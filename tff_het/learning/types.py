@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het import kept
+from tff_het.backend.names import eager_mode, tff
 
 
 def type_of(specs: Any) -> tff.Type:
@@ -43,7 +42,7 @@ def computation(fn: Callable[..., Any], *types: tff.Type) -> tff.Computation:
         args = signature.bind(*args, **kwargs).args
         flat = tf.nest.flatten(args)
         specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in flat]
-        with tf.__internal__.eager_context.eager_mode():
+        with eager_mode():
             traced = tf.function(
                 lambda *tensors: fn(*tf.nest.pack_sequence_as(args, tensors)), autograph=False
             ).get_concrete_function(*specs)
@@ -52,14 +51,3 @@ def computation(fn: Callable[..., Any], *types: tff.Type) -> tff.Computation:
     # TFF refuses a variable number of arguments: show it those of `fn`.
     embedded.__signature__ = signature  # type: ignore[attr-defined]
     return tff.tensorflow.computation(embedded, types if len(types) != 1 else types[0])
-
-
-@kept.by_content(size=4)
-def call_dominant(computation: tff.Computation) -> Any:
-    """Returns a computation as a building block without dead code.
-
-    Intrinsics are written out and calls inlined. These are the first steps of TFF's own compiler;
-    the runtime in this process and the communication ledger start from here.
-    """
-    block, _ = tff.tensorflow.replace_intrinsics_with_bodies(computation.to_building_block())
-    return tff.framework.to_call_dominant(block)

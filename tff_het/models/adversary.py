@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models.architectures import Architecture
 from tff_het.models.layers import Dropout, Layers
 from tff_het.models.model import Batch, Outputs
@@ -64,17 +65,17 @@ def attach(
     _check(architecture, attributes, weights, layer)
     hidden_layers = tuple(f"adversary_{index + 1}" for index in range(len(units)))
 
-    def build(kind: Layers) -> tf.keras.Model:
-        keras = architecture.build(kind)
-        outputs = dict(keras.output)
-        representation = outputs["hidden"] if layer is None else keras.get_layer(layer).output
-        x = tf.keras.layers.Flatten()(representation)
+    def build(kind: Layers) -> keras.Model:
+        base = architecture.build(kind)
+        outputs = dict(base.output)
+        representation = outputs["hidden"] if layer is None else base.get_layer(layer).output
+        x = keras.layers.Flatten()(representation)
         for name, width in zip(hidden_layers, units, strict=True):
-            x = tf.keras.layers.Dense(width, activation="relu", name=name)(x)
+            x = keras.layers.Dense(width, activation="relu", name=name)(x)
             x = Dropout(dropout)(x) if dropout else x
         outputs[REPRESENTATION] = representation
-        outputs[ADVERSARY] = tf.keras.layers.Dense(len(attributes), name=_OUTPUT_LAYER)(x)
-        return tf.keras.Model(keras.inputs, outputs, name=keras.name)
+        outputs[ADVERSARY] = keras.layers.Dense(len(attributes), name=_OUTPUT_LAYER)(x)
+        return keras.Model(base.inputs, outputs, name=base.name)
 
     def cross_entropies(batch: Batch, outputs: Outputs) -> tf.Tensor:
         truth = tf.stack([tf.cast(batch[name], tf.float32) for name in attributes], axis=-1)

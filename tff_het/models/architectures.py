@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het import kept
+from tff_het.backend.names import keras
 from tff_het.models import keras_model, objectives
 from tff_het.models.layers import Layers
 from tff_het.models.model import Model, PerExample
@@ -49,7 +50,7 @@ class Architecture:
     """
 
     name: str
-    build: Callable[[Layers], tf.keras.Model]
+    build: Callable[[Layers], keras.Model]
     example_spec: Mapping[str, tf.TensorSpec]
     layers: tuple[str, ...]
     head: tuple[str, ...]
@@ -148,25 +149,25 @@ def make(
             raise ValueError(f"Model {name!r} reads questions: give it their vocabulary_size.")
         chosen = functools.partial(chosen, vocabulary_size=vocabulary_size)
 
-    def build(kind: Layers) -> tf.keras.Model:
+    def build(kind: Layers) -> keras.Model:
         symbols = {
-            column: tf.keras.Input(shape, dtype=np.dtype(dtype).name, name=column)
+            column: keras.Input(shape, dtype=np.dtype(dtype).name, name=column)
             for column in columns
             for dtype, shape in (element_spec[column],)
         }
         given = {**symbols, "x": scaled(symbols["x"])} if "x" in symbols else symbols
         hidden, logits = chosen(given if named else given["x"], num_classes, kind)
         outputs = {"logits": logits, "hidden": hidden}
-        return tf.keras.Model(list(symbols.values()), outputs, name=name)
+        return keras.Model(list(symbols.values()), outputs, name=name)
 
     shapes = ", ".join(str(element_spec[column][1]) for column in columns)
     try:
-        keras = build(Layers())
+        base = build(Layers())
     except ValueError as error:
         raise ValueError(
             f"Model {name!r} does not take examples of shape {shapes}: {error}"
         ) from error
-    layers = tuple(layer.name for layer in keras.layers if layer.weights)
+    layers = tuple(layer.name for layer in base.layers if layer.weights)
     return Architecture(
         name=name,
         build=build,
@@ -182,14 +183,14 @@ def make(
 
 def _scaled(x: tf.Tensor) -> tf.Tensor:
     if x.dtype == tf.uint8:
-        return tf.keras.layers.Rescaling(1 / 255)(x)
+        return keras.layers.Rescaling(1 / 255)(x)
     if x.dtype == tf.int16:
         # Only what the network card put together from several packets is longer than a full one.
-        full = tf.keras.layers.Rescaling(1 / _FULL_PACKET)(x)
+        full = keras.layers.Rescaling(1 / _FULL_PACKET)(x)
         return tf.clip_by_value(full, -1.0, 1.0)
     return x
 
 
 def _standardized(statistics: tuple[np.ndarray, np.ndarray], x: tf.Tensor) -> tf.Tensor:
     mean, deviation = (np.asarray(values, np.float32) for values in statistics)
-    return tf.keras.layers.Rescaling(1 / deviation, -mean / deviation)(x)
+    return keras.layers.Rescaling(1 / deviation, -mean / deviation)(x)

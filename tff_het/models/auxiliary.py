@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import calling
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Batch, Outputs, PerExample
@@ -31,7 +32,7 @@ class LocalLoss(NamedTuple):
       loss: The loss of an example, given the batch and these two as outputs.
     """
 
-    network: Callable[[Architecture, tf.keras.Model, str], Mapping[str, tf.Tensor]]
+    network: Callable[[Architecture, keras.Model, str], Mapping[str, tf.Tensor]]
     loss: PerExample
 
 
@@ -64,10 +65,10 @@ def attach(
         )
     form = LOCAL_LOSSES[name]
 
-    def build(kind) -> tf.keras.Model:
-        keras = architecture.build(kind)
-        added = form.network(architecture, keras, first[-1])
-        return tf.keras.Model(keras.inputs, {**keras.output, **added}, name=keras.name)
+    def build(kind) -> keras.Model:
+        base = architecture.build(kind)
+        added = form.network(architecture, base, first[-1])
+        return keras.Model(base.inputs, {**base.output, **added}, name=base.name)
 
     def loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
         return architecture.loss(batch, outputs) + weight * form.loss(batch, outputs)
@@ -83,24 +84,24 @@ def attach(
 
 
 def _guess(representation: tf.Tensor, units: int) -> tf.Tensor:
-    flat = tf.keras.layers.Flatten()(representation)
-    return tf.keras.layers.Dense(units, name=_LAYER)(flat)
+    flat = keras.layers.Flatten()(representation)
+    return keras.layers.Dense(units, name=_LAYER)(flat)
 
 
-def _label(architecture: Architecture, keras: tf.keras.Model, layer: str):
+def _label(architecture: Architecture, base: keras.Model, layer: str):
     """The label is guessed: a classifier on the representation."""
     del architecture
-    return {_GUESS: _guess(keras.get_layer(layer).output, keras.output["logits"].shape[-1])}
+    return {_GUESS: _guess(base.get_layer(layer).output, base.output["logits"].shape[-1])}
 
 
 def _label_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["y"], outputs[_GUESS])
 
 
-def _input(architecture: Architecture, keras: tf.keras.Model, layer: str):
+def _input(architecture: Architecture, base: keras.Model, layer: str):
     """Decodes the input, as the first layer receives it, from the representation."""
-    x = tf.keras.layers.Flatten()(architecture.scaled(_image(keras)))
-    return {_GUESS: _guess(keras.get_layer(layer).output, x.shape[-1]), _TARGET: x}
+    x = keras.layers.Flatten()(architecture.scaled(_image(base)))
+    return {_GUESS: _guess(base.get_layer(layer).output, x.shape[-1]), _TARGET: x}
 
 
 def _squared_error(batch: Batch, outputs: Outputs) -> tf.Tensor:
@@ -108,17 +109,17 @@ def _squared_error(batch: Batch, outputs: Outputs) -> tf.Tensor:
     return tf.reduce_mean(tf.math.squared_difference(outputs[_GUESS], outputs[_TARGET]), axis=-1)
 
 
-def _rotation(architecture: Architecture, keras: tf.keras.Model, layer: str):
+def _rotation(architecture: Architecture, base: keras.Model, layer: str):
     """Images are turned, and by how much is guessed (Gidaris et al. 2018)."""
     del architecture
-    x = _image(keras)
+    x = _image(base)
     if len(x.shape) != 4 or x.shape[1] != x.shape[2]:
         raise ValueError(
             "The local loss 'rotation' turns square images [size, size, channels], found examples "
             f"of shape {list(x.shape[1:])}."
         )
     turned, quarters = RandomRotation(name="auxiliary_rotation")(x)
-    encoder = tf.keras.Model(x, keras.get_layer(layer).output)
+    encoder = keras.Model(x, base.get_layer(layer).output)
     return {_GUESS: _guess(encoder(turned), 4), _TARGET: quarters}
 
 
@@ -127,8 +128,8 @@ def _rotation_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(outputs[_TARGET], outputs[_GUESS])
 
 
-def _image(keras: tf.keras.Model) -> tf.Tensor:
-    (symbol, *others) = keras.inputs
+def _image(base: keras.Model) -> tf.Tensor:
+    (symbol, *others) = base.inputs
     if others or symbol.name != "x":
         raise ValueError(
             "The local losses 'autoencoder' and 'rotation' are on networks whose one input is x; "
@@ -137,7 +138,7 @@ def _image(keras: tf.keras.Model) -> tf.Tensor:
     return symbol
 
 
-class RandomRotation(tf.keras.layers.Layer):
+class RandomRotation(keras.layers.Layer):
     """Turns each image by a multiple of 90 degrees, drawn with the call's seed.
 
     [b, size, size, channels] -> the turned images, of the same dtype, and int32 [b], by how
@@ -149,7 +150,7 @@ class RandomRotation(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shape = tf.shape(inputs)[:1]
-        if tf.keras.backend.is_keras_tensor(inputs):
+        if keras.backend.is_keras_tensor(inputs):
             seed = tf.zeros([2], tf.int32)
         else:
             seed = calling.current(self.name).seed

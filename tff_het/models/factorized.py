@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import calling
 from tff_het.models.layers import Layers, Random
 
@@ -139,7 +140,7 @@ class _Factorized(Random):
         """W_a [J, F], W_b [F, M], r [F], and the posterior, which starts at the prior."""
 
         def vector(name: str, value) -> tf.Variable:
-            initializer = tf.keras.initializers.Constant(value)
+            initializer = keras.initializers.Constant(value)
             return self.add_weight(name, [self._num_factors], initializer=initializer)
 
         pi = prior_means(self._num_factors, self._alpha)
@@ -247,19 +248,17 @@ class FactorizedLayers(Layers):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive, found {value}.")
 
-    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+    def dense(self, units: int, name: str) -> keras.layers.Layer:
         if not self._has(name):
             return super().dense(units, name)
         return FactorizedDense(units, **self._of(name, units))
 
-    def conv(
-        self, filters: int, size: int, name: str, padding: str = "same"
-    ) -> tf.keras.layers.Layer:
+    def conv(self, filters: int, size: int, name: str, padding: str = "same") -> keras.layers.Layer:
         if not self._has(name):
             return super().conv(filters, size, name, padding)
         return FactorizedConv(filters, [size, size], padding, **self._of(name, filters))
 
-    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
+    def conv1d(self, filters: int, size: int, name: str) -> keras.layers.Layer:
         if not self._has(name):
             return super().conv1d(filters, size, name)
         return FactorizedConv(filters, [size], "valid", **self._of(name, filters))

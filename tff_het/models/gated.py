@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import calling
 from tff_het.models.layers import Layers
 
@@ -23,7 +24,7 @@ def is_conditioning(path: str) -> bool:
     return path.endswith("conditioning")
 
 
-class _Conditioned(tf.keras.layers.Layer):
+class _Conditioned(keras.layers.Layer):
     """A layer with vectors of which every client has its own.
 
     Either the variables are the vectors themselves, [units] (to be kept as local ones), or they
@@ -54,7 +55,7 @@ class Gated(_Conditioned):
 
     def __init__(
         self,
-        linear: Callable[[str], tf.keras.layers.Layer],
+        linear: Callable[[str], keras.layers.Layer],
         units: int,
         num_clients: int | None = None,
         **kwargs,
@@ -66,7 +67,7 @@ class Gated(_Conditioned):
             for the filter (W_f) and the gate (W_g).
           units: N.
           num_clients: K, if the conditioning of all clients is part of the layer.
-          **kwargs: As `tf.keras.layers.Layer`.
+          **kwargs: As `keras.layers.Layer`.
         """
         super().__init__(num_clients, **kwargs)
         self.filter = linear("filter")
@@ -92,7 +93,7 @@ class ConditionedOutput(_Conditioned):
         self, num_classes: int, num_clients: int | None = None, bias: bool = True, **kwargs
     ):
         super().__init__(num_clients, **kwargs)
-        self.linear = tf.keras.layers.Dense(num_classes, use_bias=bias, name="linear")
+        self.linear = keras.layers.Dense(num_classes, use_bias=bias, name="linear")
         self._num_classes = num_classes
 
     def build(self, input_shape) -> None:
@@ -116,16 +117,14 @@ class GatedLayers(Layers):
     num_clients: int | None = None
     output_too: bool = False
 
-    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+    def dense(self, units: int, name: str) -> keras.layers.Layer:
         return self._gated(
-            lambda part: tf.keras.layers.Dense(units, use_bias=self.bias, name=part), units, name
+            lambda part: keras.layers.Dense(units, use_bias=self.bias, name=part), units, name
         )
 
-    def conv(
-        self, filters: int, size: int, name: str, padding: str = "same"
-    ) -> tf.keras.layers.Layer:
-        def linear(part: str) -> tf.keras.layers.Layer:
-            return tf.keras.layers.Conv2D(
+    def conv(self, filters: int, size: int, name: str, padding: str = "same") -> keras.layers.Layer:
+        def linear(part: str) -> keras.layers.Layer:
+            return keras.layers.Conv2D(
                 filters, size, padding=padding, use_bias=self.bias, name=part
             )
 
@@ -133,24 +132,24 @@ class GatedLayers(Layers):
 
     def linear_conv(
         self, filters: int, size: int, name: str, padding: str = "same"
-    ) -> tf.keras.layers.Layer:
+    ) -> keras.layers.Layer:
         raise ValueError(
             f"Layer {name} is normalised before its activation, and a gated layer has two of its "
             "own: take the same network without batch normalisation."
         )
 
-    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
-        def linear(part: str) -> tf.keras.layers.Layer:
-            return tf.keras.layers.Conv1D(filters, size, use_bias=self.bias, name=part)
+    def conv1d(self, filters: int, size: int, name: str) -> keras.layers.Layer:
+        def linear(part: str) -> keras.layers.Layer:
+            return keras.layers.Conv1D(filters, size, use_bias=self.bias, name=part)
 
         return self._gated(linear, filters, name)
 
-    def output(self, num_classes: int) -> tf.keras.layers.Layer:
+    def output(self, num_classes: int) -> keras.layers.Layer:
         if not self.output_too:
             return super().output(num_classes)
         return ConditionedOutput(num_classes, self.num_clients, self.bias, name="output")
 
     def _gated(
-        self, linear: Callable[[str], tf.keras.layers.Layer], units: int, name: str
-    ) -> tf.keras.layers.Layer:
+        self, linear: Callable[[str], keras.layers.Layer], units: int, name: str
+    ) -> keras.layers.Layer:
         return Gated(linear, units, self.num_clients, name=name)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tff_het import kept, seeding
+from tff_het.backend.names import eager_mode, keras
 from tff_het.models import calling, layers, objectives, slots
 from tff_het.models.model import (
     EXAMPLE_WEIGHT,
@@ -25,9 +26,9 @@ _Built = TypeVar("_Built")
 
 # By name, what weights start from that Keras gives its default: glorot, uniform within
 # sqrt(6 / (fan in + fan out)), or fan_in, PyTorch's, uniform within sqrt(1 / fan in).
-INITIALIZATIONS: Mapping[str, Callable[[int], tf.keras.initializers.Initializer]] = {
-    "glorot": lambda seed: tf.keras.initializers.GlorotUniform(seed),
-    "fan_in": lambda seed: tf.keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed),
+INITIALIZATIONS: Mapping[str, Callable[[int], keras.initializers.Initializer]] = {
+    "glorot": lambda seed: keras.initializers.GlorotUniform(seed),
+    "fan_in": lambda seed: keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed),
 }
 
 # Layer names, or a predicate on variable paths such as `dense_1/kernel`.
@@ -36,7 +37,7 @@ Local = Collection[str] | Callable[[str], bool]
 
 @kept.by_content(size=64)
 def from_keras(
-    build: Callable[[], tf.keras.Model],
+    build: Callable[[], keras.Model],
     example_spec: Mapping[str, tf.TensorSpec],
     *,
     local: Local = (),
@@ -80,19 +81,19 @@ def from_keras(
         statistics are to be local and there are none, or if the model holds Keras's own random
         layers, or has integer variables.
     """
-    keras_model = build_with_slots(build)
-    layers_of_model = number_random_layers([keras_model])
+    keras_model = _build_with_slots(build)
+    layers_of_model = _number_random_layers([keras_model])
     # AutoGraph's rewriting takes longer than tracing; only users' layers may need it.
     as_written = all(map(_needs_no_autograph, layers_of_model))
     called = tf.autograph.experimental.do_not_convert(keras_model) if as_written else keras_model
 
     def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
-        restore_classes(layers_of_model)
+        _restore_classes(layers_of_model)
         result = called(_inputs(keras_model, batch), training=training)
         outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
         return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
 
-    model = functional(
+    model = _functional(
         call,
         keras_model.weights,
         example_spec,
@@ -117,17 +118,17 @@ def from_keras(
     )
 
 
-def build_with_slots(build: Callable[[], _Built]) -> _Built:
+def _build_with_slots(build: Callable[[], _Built]) -> _Built:
     """Calls `build` with all variables replaced by `SlotVariable`s."""
     # Keras numbers unnamed layers for the whole process; paths, and with them
     # what a predicate sees, must not depend on what was built before.
-    tf.keras.backend.reset_uids()
+    keras.backend.reset_uids()
     # Keras calls layers on symbols while it builds: some ask for the client even then.
     with slots.slots(), calling.call(ClientContext(0, 0, 0), [0, 0]):
         return build()
 
 
-def functional(
+def _functional(
     call: Callable[[Batch, bool], tuple[Outputs, tf.Tensor]],
     variables: Sequence[tf.Variable],
     example_spec: Mapping[str, tf.TensorSpec],
@@ -144,7 +145,7 @@ def functional(
 
     Args:
       call: (batch, training) -> outputs by name, and a regulariser float32 [].
-      variables: All variables, which were made by `build_with_slots`.
+      variables: All variables, which were made by `_build_with_slots`.
       example_spec: Columns of a client's examples, shapes with a leading None.
       trainable: The `id`s of the trainable variables.
       local: The `id`s of the local ones.
@@ -243,7 +244,7 @@ def _path(variable: tf.Variable) -> str:
     return variable.name.removesuffix(":0")
 
 
-def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
+def _choose_local(keras_model: keras.Model, local: Local) -> set[int]:
     """Returns the `id`s of the local variables."""
     if callable(local):
         chosen = {id(v) for v in keras_model.weights if local(_path(v))}
@@ -256,7 +257,7 @@ def _choose_local(keras_model: tf.keras.Model, local: Local) -> set[int]:
     return _of_layers(keras_model, local)
 
 
-def _statistics(keras_model: tf.keras.Model) -> set[int]:
+def _statistics(keras_model: keras.Model) -> set[int]:
     """Returns the `id`s of the moving statistics."""
     if not keras_model.non_trainable_weights:
         raise ValueError(
@@ -266,7 +267,7 @@ def _statistics(keras_model: tf.keras.Model) -> set[int]:
     return {id(v) for v in keras_model.non_trainable_weights}
 
 
-def _of_layers(keras_model: tf.keras.Model, names: Collection[str]) -> set[int]:
+def _of_layers(keras_model: keras.Model, names: Collection[str]) -> set[int]:
     """Returns the `id`s of the variables of these layers."""
     with_weights = {layer.name: layer for layer in keras_model.layers if layer.weights}
     unknown = [name for name in names if name not in with_weights]
@@ -278,20 +279,20 @@ def _of_layers(keras_model: tf.keras.Model, names: Collection[str]) -> set[int]:
     return {id(v) for name in names for v in with_weights[name].weights}
 
 
-def restore_classes(every_layer: Iterable[tf.keras.layers.Layer]) -> None:
+def _restore_classes(every_layer: Iterable[keras.layers.Layer]) -> None:
     """Makes models callable again after others were built in a graph of TensorFlow 1's kind.
 
     Whenever an object of a Keras class is made, Keras gives that class, and so all objects of it,
     the base of the version in force. TFF's `from_keras_model` builds in such graphs.
     """
-    with tf.__internal__.eager_context.eager_mode():
+    with eager_mode():
         for layer_class in {type(layer) for layer in every_layer}:
             layer_class.__new__(layer_class)  # type: ignore[call-overload]
 
 
-def number_random_layers(
-    roots: Iterable[tf.keras.layers.Layer],
-) -> list[tf.keras.layers.Layer]:
+def _number_random_layers(
+    roots: Iterable[keras.layers.Layer],
+) -> list[keras.layers.Layer]:
     """Keeps the random layers below `roots` apart; returns all layers.
 
     Raises:
@@ -314,13 +315,13 @@ def number_random_layers(
     return every_layer
 
 
-def _needs_no_autograph(layer: tf.keras.layers.Layer) -> bool:
+def _needs_no_autograph(layer: keras.layers.Layer) -> bool:
     """Whether a layer surely has no Python conditions or loops on tensors."""
     known = type(layer).__module__.startswith(("keras.", "tff_het."))
-    return known and not isinstance(layer, tf.keras.layers.Lambda)
+    return known and not isinstance(layer, keras.layers.Lambda)
 
 
-def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:
+def _draws_from_shared_generator(layer: keras.layers.Layer) -> bool:
     # Keras has no public name for what its random layers share.
     if getattr(layer, "_random_generator", None) is None:
         return False
@@ -329,7 +330,7 @@ def _draws_from_shared_generator(layer: tf.keras.layers.Layer) -> bool:
     return any(amounts) or not amounts
 
 
-def _inputs(keras_model: tf.keras.Model, batch: Batch) -> Any:
+def _inputs(keras_model: keras.Model, batch: Batch) -> Any:
     names = getattr(keras_model, "input_names", None) or ["x"]
     if len(names) == 1:
         return batch[names[0] if names[0] in batch else "x"]
@@ -349,7 +350,7 @@ def _initial_value(variable: slots.SlotVariable, seed: int, initialization: str)
         initializer: Any = value_fn.func
         config = initializer.get_config() if hasattr(initializer, "get_config") else {}
         if config.get("seed", seed) is None:
-            if isinstance(initializer, tf.keras.initializers.GlorotUniform):
+            if isinstance(initializer, keras.initializers.GlorotUniform):
                 seeded = INITIALIZATIONS[initialization](seed)
             else:
                 seeded = type(initializer).from_config(config | {"seed": seed})

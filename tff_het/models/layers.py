@@ -4,6 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models import calling
 
 
@@ -20,40 +21,36 @@ class Layers:
 
     bias: bool = True
 
-    def dense(self, units: int, name: str) -> tf.keras.layers.Layer:
+    def dense(self, units: int, name: str) -> keras.layers.Layer:
         """A hidden layer, [b, features] -> [b, units]."""
-        return tf.keras.layers.Dense(units, "relu", self.bias, name=name)
+        return keras.layers.Dense(units, "relu", self.bias, name=name)
 
-    def linear(self, units: int, name: str) -> tf.keras.layers.Layer:
+    def linear(self, units: int, name: str) -> keras.layers.Layer:
         """A plain hidden layer without activation, in every kind: [b, features] -> [b, units]."""
-        return tf.keras.layers.Dense(units, use_bias=self.bias, name=name)
+        return keras.layers.Dense(units, use_bias=self.bias, name=name)
 
-    def conv(
-        self, filters: int, size: int, name: str, padding: str = "same"
-    ) -> tf.keras.layers.Layer:
+    def conv(self, filters: int, size: int, name: str, padding: str = "same") -> keras.layers.Layer:
         """A convolution with windows size x size, [b, h, w, channels] -> [b, h', w', filters]."""
-        return tf.keras.layers.Conv2D(
+        return keras.layers.Conv2D(
             filters, size, padding=padding, activation="relu", use_bias=self.bias, name=name
         )
 
     def linear_conv(
         self, filters: int, size: int, name: str, padding: str = "same"
-    ) -> tf.keras.layers.Layer:
+    ) -> keras.layers.Layer:
         """A plain convolution without activation, in every kind; shapes as `conv`."""
-        return tf.keras.layers.Conv2D(filters, size, padding=padding, use_bias=self.bias, name=name)
+        return keras.layers.Conv2D(filters, size, padding=padding, use_bias=self.bias, name=name)
 
-    def conv1d(self, filters: int, size: int, name: str) -> tf.keras.layers.Layer:
+    def conv1d(self, filters: int, size: int, name: str) -> keras.layers.Layer:
         """A convolution without padding, [b, t, channels] -> [b, t', filters]."""
-        return tf.keras.layers.Conv1D(
-            filters, size, activation="relu", use_bias=self.bias, name=name
-        )
+        return keras.layers.Conv1D(filters, size, activation="relu", use_bias=self.bias, name=name)
 
-    def output(self, num_classes: int) -> tf.keras.layers.Layer:
+    def output(self, num_classes: int) -> keras.layers.Layer:
         """The last layer, [b, features] -> logits [b, classes]."""
-        return tf.keras.layers.Dense(num_classes, use_bias=self.bias, name="output")
+        return keras.layers.Dense(num_classes, use_bias=self.bias, name="output")
 
 
-class Random(tf.keras.layers.Layer):
+class Random(keras.layers.Layer):
     """A layer that draws random numbers from the call's seed, and from nothing else."""
 
     # Keeps several such layers of a model apart; `from_keras` numbers them.
@@ -78,7 +75,7 @@ class Dropout(Random):
 
         Args:
           rate: Share of the inputs that is set to 0, in [0, 1).
-          **kwargs: As `tf.keras.layers.Layer`.
+          **kwargs: As `keras.layers.Layer`.
 
         Raises:
           ValueError: If `rate` is outside of [0, 1).
@@ -92,7 +89,7 @@ class Dropout(Random):
         if not training or self.rate == 0.0:
             return inputs
         # While Keras builds a functional model it calls the layer on symbols.
-        if tf.keras.backend.is_keras_tensor(inputs):
+        if keras.backend.is_keras_tensor(inputs):
             return inputs
         uniform = tf.random.stateless_uniform(tf.shape(inputs), self._seed())
         kept = tf.cast(uniform >= self.rate, inputs.dtype)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models.layers import Dropout, Layers
 from tff_het.models.vqa import IMAGE, QUESTION, VQANetwork
 
@@ -17,7 +18,7 @@ def mlp(units: Sequence[int], dropout: float = 0.0) -> Network:
     """Fully connected hidden layers of these widths, each behind dropout, and a linear output."""
 
     def network(x: tf.Tensor, num_classes: int, layers: Layers):
-        x = tf.keras.layers.Flatten()(x)
+        x = keras.layers.Flatten()(x)
         for index, width in enumerate(units):
             x = Dropout(dropout)(x) if dropout else x
             x = layers.dense(width, f"dense_{index + 1}")(x)
@@ -33,7 +34,7 @@ def mlp_fair(x: tf.Tensor, num_classes: int, layers: Layers):
     layer of that name) has no activation, and dropout follows the other hidden layers. There the
     output is one logit; the difference of our two says the same.
     """
-    x = tf.keras.layers.Flatten()(x)
+    x = keras.layers.Flatten()(x)
     for name in ("dense_1", "dense_2"):
         x = Dropout(0.2)(layers.dense(32, name)(x))
     x = layers.linear(32, "representation")(x)
@@ -46,16 +47,16 @@ def digits_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """Two small convolutions for 8 x 8 images, and one hidden layer of 32 units."""
     x = layers.conv(8, 3, "conv_1")(x)
     x = layers.conv(16, 3, "conv_2")(x)
-    x = tf.keras.layers.MaxPool2D()(x)
-    x = layers.dense(32, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = keras.layers.MaxPool2D()(x)
+    x = layers.dense(32, "dense_1")(keras.layers.Flatten()(x))
     return x, layers.output(num_classes)(x)
 
 
 def small_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """5 x 5 x 16, pool, 5 x 5 x 32, pool, 64 units: a light network for 28 x 28 or 32 x 32."""
-    x = tf.keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_2", padding="valid")(x))
-    x = layers.dense(64, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_1", padding="valid")(x))
+    x = keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_2", padding="valid")(x))
+    x = layers.dense(64, "dense_1")(keras.layers.Flatten()(x))
     return x, layers.output(num_classes)(x)
 
 
@@ -64,9 +65,9 @@ def lenet5(x: tf.Tensor, num_classes: int, layers: Layers):
 
     64,102 parameters on 32 x 32 x 3 with 10 classes (second dense layer 100 units).
     """
-    x = tf.keras.layers.MaxPool2D()(layers.conv(6, 5, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_2", padding="valid")(x))
-    x = layers.dense(120, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = keras.layers.MaxPool2D()(layers.conv(6, 5, "conv_1", padding="valid")(x))
+    x = keras.layers.MaxPool2D()(layers.conv(16, 5, "conv_2", padding="valid")(x))
+    x = layers.dense(120, "dense_1")(keras.layers.Flatten()(x))
     x = layers.dense(100, "dense_2")(x)
     return x, layers.output(num_classes)(x)
 
@@ -79,7 +80,7 @@ def convolutions_and_dense(
     def network(x: tf.Tensor, num_classes: int, layers: Layers):
         for index, channels in enumerate(filters):
             x = layers.conv(channels, size, f"conv_{index + 1}", padding)(x)
-            x = tf.keras.layers.MaxPool2D()(x)
+            x = keras.layers.MaxPool2D()(x)
         return mlp(units)(x, num_classes, layers)
 
     return network
@@ -116,8 +117,8 @@ def edge_cnn(
             for size in sizes:
                 index += 1
                 x = conv(x, index, size)
-            x = Dropout(0.25)(tf.keras.layers.MaxPool2D()(x))
-        x = tf.keras.layers.Flatten()(x)
+            x = Dropout(0.25)(keras.layers.MaxPool2D()(x))
+        x = keras.layers.Flatten()(x)
         if normalised:
             x = _normalised(layers.linear(units, "dense_1")(x), "dense_1")
         else:
@@ -129,7 +130,7 @@ def edge_cnn(
 
 
 def _normalised(x: tf.Tensor, layer: str) -> tf.Tensor:
-    return tf.keras.layers.ReLU()(tf.keras.layers.BatchNormalization(name=f"norm_of_{layer}")(x))
+    return keras.layers.ReLU()(keras.layers.BatchNormalization(name=f"norm_of_{layer}")(x))
 
 
 def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
@@ -137,9 +138,9 @@ def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
 
     6.6 million parameters on 28 x 28 x 1 with 62 classes.
     """
-    x = tf.keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_1")(x))
-    x = tf.keras.layers.MaxPool2D()(layers.conv(64, 5, "conv_2")(x))
-    x = layers.dense(2048, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = keras.layers.MaxPool2D()(layers.conv(32, 5, "conv_1")(x))
+    x = keras.layers.MaxPool2D()(layers.conv(64, 5, "conv_2")(x))
+    x = layers.dense(2048, "dense_1")(keras.layers.Flatten()(x))
     return x, layers.output(num_classes)(x)
 
 
@@ -153,9 +154,9 @@ def hdafl_small(x: tf.Tensor, num_classes: int, layers: Layers):
     """
     # A classifier on u units has 62 (u + 1) parameters, so 3.8 KB leave room for 7 units alone. Of
     # 1,000 bytes the difference would be 462 to 488 parameters, which no dense layer has.
-    x = tf.keras.layers.MaxPool2D()(layers.conv(14, 4, "conv_1", padding="valid")(x))
-    x = tf.keras.layers.MaxPool2D()(layers.conv(23, 4, "conv_2", padding="valid")(x))
-    x = layers.dense(7, "dense_1")(tf.keras.layers.Flatten()(x))
+    x = keras.layers.MaxPool2D()(layers.conv(14, 4, "conv_1", padding="valid")(x))
+    x = keras.layers.MaxPool2D()(layers.conv(23, 4, "conv_2", padding="valid")(x))
+    x = layers.dense(7, "dense_1")(keras.layers.Flatten()(x))
     return x, layers.output(num_classes)(x)
 
 
@@ -166,10 +167,10 @@ def traffic_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     (28.9 and 32.9 times) say that the classifier is 12 % of it, which holds here: 28,259 parameters
     on 10 packets with 35 classes, of which the classifier has 3,395 (12.0 %).
     """
-    x = tf.keras.layers.Reshape((-1, 1))(x)
+    x = keras.layers.Reshape((-1, 1))(x)
     for index, filters in enumerate((32, 64), start=1):
         x = layers.conv1d(filters, 3, f"conv_{index}")(x)
-    x = tf.keras.layers.Flatten()(tf.keras.layers.MaxPool1D()(x))
+    x = keras.layers.Flatten()(keras.layers.MaxPool1D()(x))
     x = layers.dense(96, "dense_1")(x)
     return x, layers.output(num_classes)(x)
 

@@ -91,7 +91,7 @@ def slots() -> Iterator[None]:
 
     def create(next_creator, **kwargs):
         variable = next_creator(**kwargs)
-        # Others cannot be part of a model (`keras_model.functional` says so), but random generators
+        # Others cannot be part of a model (`keras_model.from_keras` says so), but random generators
         # hold some, and those that make them must come as far as that message.
         if not variable.dtype.is_floating:
             return variable

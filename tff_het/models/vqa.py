@@ -11,12 +11,13 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from tff_het.backend.names import keras
 from tff_het.models.layers import Layers
 
 IMAGE, QUESTION = "x", "question"
 
 
-class LSTM(tf.keras.layers.Layer):
+class LSTM(keras.layers.Layer):
     """Long short-term memory (Hochreiter and Schmidhuber 1997), with the states of all steps.
 
     Variables are those of Keras's own layer, in its order. That layer's call is a function of
@@ -84,18 +85,18 @@ class VQANetwork:
         """Builds the network; `vocabulary_size` counts the words of the questions."""
         channels = []
         if IMAGE in self.inputs:
-            image = tf.keras.layers.Flatten()(columns[IMAGE])
+            image = keras.layers.Flatten()(columns[IMAGE])
             channels.append(layers.dense(self.units, "image_dense")(image))
         if QUESTION in self.inputs:
             question = self._states(columns[QUESTION], vocabulary_size)
             channels.append(layers.dense(self.units, "question_dense")(question))
-        fused = channels[0] if len(channels) == 1 else tf.keras.layers.Multiply()(channels)
+        fused = channels[0] if len(channels) == 1 else keras.layers.Multiply()(channels)
         hidden = layers.dense(self.fused_units, "fused_dense")(fused)
         return hidden, layers.output(num_classes)(hidden)
 
     def _states(self, question: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
         """Hidden and cell states of both layers at the last word: [b, 4 * lstm_units]."""
-        words = tf.keras.layers.Embedding(vocabulary_size, self.word_units, name="word_embedding")
+        words = keras.layers.Embedding(vocabulary_size, self.word_units, name="word_embedding")
         first = LSTM(self.lstm_units, name="lstm_1")(words(question))
         second = LSTM(self.lstm_units, name="lstm_2")(first[:, :, : self.lstm_units])
         # What comes behind the last word is computed too, but read by nothing.

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.clients import Population, mapped
 from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState

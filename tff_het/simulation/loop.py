@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import seeding
+from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.evaluation import communication
 from tff_het.learning.client_work import ClientState

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import grpc
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import tff
 
 CHANNEL_OPTIONS = [
     # Instead of 4 MB, less than many models. Protocol buffers themselves end at 2 GB.

@@ -15,12 +15,15 @@ Linux.
 
 import atexit
 import contextlib
+import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 
 import grpc
-import tensorflow_federated as tff
 
+from tff_het.backend import names
+from tff_het.backend.names import tff
 from tff_het.simulation import remote, worker_process
 from tff_het.simulation.worker_process import WorkerDied as WorkerDied
 from tff_het.simulation.worker_process import WorkerProcess
@@ -114,8 +117,8 @@ def worker(
 def _in_process(
     *, clients_in_parallel: int | None = None
 ) -> contextlib.AbstractContextManager[tff.framework.SyncContext]:
-    # Here, since it refuses versions of TensorFlow and TFF that it was not tested with.
-    from tff_het.simulation.in_process import in_process
+    # Here, since with other versions of TensorFlow and TFF it cannot even be imported.
+    from tff_het.backend.in_process import in_process
 
     return in_process(clients_in_parallel=clients_in_parallel)
 
@@ -126,13 +129,27 @@ RUNTIMES: dict[str, Callable[..., contextlib.AbstractContextManager[tff.framewor
 }
 
 
+@functools.cache
+def fitting(name: str) -> str:
+    """Returns the runtime that `use` opens for a name: with one line, `worker` for `in_process`.
+
+    The latter uses internals of TensorFlow and TFF, and is not used with versions that it was not
+    tested with.
+    """
+    reason = names.unfit()
+    if name != "in_process" or reason is None:
+        return name
+    print(f"Runtime: worker instead of in_process, since {reason}.", file=sys.stderr)
+    return "worker"
+
+
 def use(
-    name: str, *, clients_in_parallel: int | None = None
+    name: str = "in_process", *, clients_in_parallel: int | None = None
 ) -> contextlib.AbstractContextManager[tff.framework.SyncContext]:
     """Opens the runtime called `name`: a context manager that yields the installed context.
 
     Args:
-        name: One of `RUNTIMES`.
+        name: One of `RUNTIMES`; see `fitting`.
         clients_in_parallel: How many clients are computed at the same time, at least 1; the number
             of cores by default.
 
@@ -141,4 +158,4 @@ def use(
     """
     if name not in RUNTIMES:
         raise ValueError(f"Expected a runtime of {sorted(RUNTIMES)}, found {name!r}.")
-    return RUNTIMES[name](clients_in_parallel=clients_in_parallel)
+    return RUNTIMES[fitting(name)](clients_in_parallel=clients_in_parallel)

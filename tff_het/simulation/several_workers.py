@@ -27,8 +27,8 @@ from typing import Any
 import grpc
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
+from tff_het.backend.names import tff
 from tff_het.numbers import Number
 from tff_het.simulation import remote, runtime
 from tff_het.simulation.shared_examples import SharedExamples

@@ -5,7 +5,6 @@ starts at once and needs no memory of its own. Needs Linux.
 """
 
 import contextlib
-import importlib.util
 import os
 import pathlib
 import signal
@@ -15,18 +14,11 @@ import sys
 import tempfile
 import time
 
-from tff_het import dying_with_parent
+from tff_het import backend, dying_with_parent
 
 HOST = "127.0.0.1"
 _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
 _LOG_TAIL_BYTES = 4096
-
-
-def binary_path() -> pathlib.Path:
-    """Returns the path of TensorFlow Federated's worker."""
-    spec = importlib.util.find_spec("tensorflow_federated")
-    assert spec is not None and spec.origin is not None
-    return pathlib.Path(spec.origin).parent / "data" / "worker_binary"
 
 
 def _reserve(port: int | None) -> socket.socket:
@@ -91,7 +83,7 @@ class WorkerProcess:
             raise ValueError(
                 f"Expected clients_in_parallel of at least 1, found {clients_in_parallel}."
             )
-        binary = binary_path()
+        binary = backend.worker_binary()
         if not binary.is_file():
             raise RuntimeError(f"Expected TensorFlow Federated's worker at {binary}.")
         self.stopped = False

@@ -4,7 +4,6 @@ import pathlib
 
 import pytest
 
-from experiments import registry
 from experiments.edge_ensembles import (
     batch_normalization,
     figure5,
@@ -27,12 +26,12 @@ from experiments.edge_ensembles.settings import (
     OPT,
 )
 from experiments.edge_ensembles.sizes import PAPER, QUICK, Size
-from experiments.harness import identity
+from experiments.harness import identity, papers
 from experiments.harness.experiment import Call, Experiment, Training
 from experiments.harness.measures import Measure
 from experiments.harness.store import Run, Status
 
-FIGURES = [e for e in registry.experiments() if e.paper == "edge_ensembles"]
+FIGURES = [e for e in papers.all_experiments() if e.paper == "edge_ensembles"]
 SCALES = ("smoke", "quick", "paper")
 
 

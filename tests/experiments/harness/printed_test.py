@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from experiments import registry
+from experiments.harness import papers
 from experiments.harness.experiment import Experiment
 
 # Paper -> its text.
@@ -18,7 +18,7 @@ TEXTS = {
     "lg_fedavg": "lg_fedavg_liang2019.txt",
     "waffle": "waffle_2020.txt",
 }
-EXPERIMENTS = list(registry.experiments())
+EXPERIMENTS = list(papers.all_experiments())
 
 
 def wrong(experiment: Experiment, text: str) -> list[str]:

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from experiments import registry
-from experiments.harness import page, program, sections
+from experiments.harness import page, papers, program, sections
 from experiments.harness.experiment import Experiment
 from experiments.harness.store import Status
 
@@ -19,7 +18,7 @@ NOT_SLOW = (
 )
 EXPERIMENTS = [
     pytest.param(one, id=one.id, marks=[] if one.id in NOT_SLOW else pytest.mark.slow)
-    for one in registry.experiments()
+    for one in papers.all_experiments()
 ]
 
 

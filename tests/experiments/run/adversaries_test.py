@@ -4,10 +4,10 @@ import csv
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from experiments.run import one, processes, setup
 from experiments.run.config import RunConfig
+from tff_het.backend.names import tff
 from tff_het.simulation import runtime
 
 

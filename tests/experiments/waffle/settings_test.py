@@ -6,7 +6,6 @@ import pathlib
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
 
 from experiments.harness import store
 from experiments.harness.experiment import Experiment
@@ -14,6 +13,7 @@ from experiments.harness.store import Run, Status
 from experiments.waffle import curves, figure7, settings, table1, table2, table4, table5, table6
 from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, MULTIMODAL, UNIMODAL, WAFFLE
 from tff_het import methods
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.layers import Layers

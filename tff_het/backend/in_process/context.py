@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.learning.types import call_dominant
-from tff_het.simulation.in_process import _private, interpreter, values
-from tff_het.simulation.in_process.graphs import Graph
-from tff_het.simulation.in_process.threads import ClientThreads
+from tff_het.backend import internals
+from tff_het.backend.building_blocks import call_dominant
+from tff_het.backend.in_process import interpreter, values
+from tff_het.backend.in_process.graphs import Graph
+from tff_het.backend.in_process.threads import ClientThreads
+from tff_het.backend.names import tff
 
 
 class _Plan(NamedTuple):
@@ -165,7 +166,7 @@ class _Run:
         return self._threads.slot
 
     @property
-    def cancellation(self) -> _private.CancellationManager | None:
+    def cancellation(self) -> internals.CancellationManager | None:
         return self._threads.cancellation
 
     def map_clients(self, function: interpreter.Function, arguments: Sequence[Any]) -> list[Any]:
@@ -185,6 +186,23 @@ class _Run:
         return type(error)(error.node_def, error.op, message)
 
 
+def open_context(clients_in_parallel: int | None = None) -> InProcessContext:
+    """Returns a context, to be closed by the caller; arguments and errors as `in_process`."""
+    if clients_in_parallel is None:
+        clients_in_parallel = len(os.sched_getaffinity(0))
+    if clients_in_parallel < 1:
+        raise ValueError(
+            f"Expected clients_in_parallel of at least 1, found {clients_in_parallel}."
+        )
+    threading_config = tf.config.threading
+    if not threading_config.get_intra_op_parallelism_threads() and not os.environ.get(
+        "TF_NUM_INTRAOP_THREADS"
+    ):
+        with contextlib.suppress(RuntimeError):  # TensorFlow has started.
+            threading_config.set_intra_op_parallelism_threads(1)
+    return InProcessContext(clients_in_parallel)
+
+
 @contextlib.contextmanager
 def in_process(*, clients_in_parallel: int | None = None) -> Iterator[InProcessContext]:
     """Executes computations in this process while the block is open.
@@ -202,19 +220,7 @@ def in_process(*, clients_in_parallel: int | None = None) -> Iterator[InProcessC
     Raises:
       ValueError: If `clients_in_parallel` is less than 1.
     """
-    if clients_in_parallel is None:
-        clients_in_parallel = len(os.sched_getaffinity(0))
-    if clients_in_parallel < 1:
-        raise ValueError(
-            f"Expected clients_in_parallel of at least 1, found {clients_in_parallel}."
-        )
-    threading_config = tf.config.threading
-    if not threading_config.get_intra_op_parallelism_threads() and not os.environ.get(
-        "TF_NUM_INTRAOP_THREADS"
-    ):
-        with contextlib.suppress(RuntimeError):  # TensorFlow has started.
-            threading_config.set_intra_op_parallelism_threads(1)
-    context = InProcessContext(clients_in_parallel)
+    context = open_context(clients_in_parallel)
     try:
         with tff.framework.get_context_stack().install(context):
             yield context

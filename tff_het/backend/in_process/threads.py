@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_het.simulation.in_process import _private
+from tff_het.backend import internals
 
 _slots = itertools.count()
 
@@ -46,7 +46,7 @@ class ClientThreads:
         return getattr(self._here, "slot", self._calling)
 
     @property
-    def cancellation(self) -> _private.CancellationManager | None:
+    def cancellation(self) -> internals.CancellationManager | None:
         """What stops TensorFlow's calls of the current thread, or None."""
         return getattr(self._here, "cancellation", None)
 
@@ -66,7 +66,7 @@ class ClientThreads:
         todo = collections.deque(order)
         results: dict[int, Any] = {}
         errors: dict[int, BaseException] = {}
-        cancellation = _private.CancellationManager()
+        cancellation = internals.CancellationManager()
 
         def stop() -> None:
             todo.clear()

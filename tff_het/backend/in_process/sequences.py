@@ -3,9 +3,9 @@
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private
+from tff_het.backend import internals
+from tff_het.backend.names import tff
 
 
 def to_variant(value: Any, value_type: tff.SequenceType) -> tuple[tf.Tensor, int]:
@@ -19,16 +19,16 @@ def to_variant(value: Any, value_type: tff.SequenceType) -> tuple[tf.Tensor, int
       ValueError: If the order of its elements' names is ambiguous.
     """
     if isinstance(value, list):
-        dataset = _private.make_data_set_from_elements(None, value, value_type.element)
+        dataset = internals.make_data_set_from_elements(None, value, value_type.element)
         return tf.data.experimental.to_variant(dataset), len(value) * _element_size(dataset)
     if not isinstance(value, tf.data.Dataset):
         raise TypeError(f"expected a tf.data.Dataset or a list, found {type(value).__name__}.")
-    element_type = _private.tensorflow_to_type(value.element_spec)
+    element_type = internals.tensorflow_to_type(value.element_spec)
     if not value_type.element.is_assignable_from(element_type):
         raise TypeError(f"expected {value_type}, found a dataset of {element_type}.")
-    _private.check_dataset_containers(element_type)
+    internals.check_dataset_containers(element_type)
     variant = tf.data.experimental.to_variant(value)
-    if _private.draws_with_seed(value):
+    if internals.draws_with_seed(value):
         variant = _anew(variant)
     # Unknown and infinite are negative: nobody can tell which of these is larger.
     return variant, max(int(value.cardinality()), 0) * _element_size(value)
@@ -37,7 +37,7 @@ def to_variant(value: Any, value_type: tff.SequenceType) -> tuple[tf.Tensor, int
 def from_variant(variant: tf.Tensor, value_type: tff.SequenceType) -> tf.data.Dataset:
     """Returns the dataset of a variant tensor, its elements in the type's containers."""
     return tf.data.experimental.from_variant(
-        variant, _private.type_to_tf_structure(value_type.element)
+        variant, internals.type_to_tf_structure(value_type.element)
     )
 
 

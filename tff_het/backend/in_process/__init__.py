@@ -1,6 +1,6 @@
 """A runtime that executes TFF computations in the Python process, clients on threads.
 
-    from tff_het.simulation.in_process import in_process
+    from tff_het.backend.in_process import in_process
 
     with in_process(clients_in_parallel=2):
         state = process.initialize()
@@ -24,9 +24,9 @@ are to be repeated. If TensorFlow sees a GPU it runs on it; this is untested.
 
 Modules: `context` (what TFF calls), `values` and `sequences` (arguments and results),
 `interpreter` (blocks to Python functions), `graphs` and `rewriting` (TensorFlow's part of them),
-`threads` (who runs a client), `_private` (what is not public interface of TFF or TensorFlow).
+`threads` (who runs a client).
 """
 
-from tff_het.simulation.in_process.context import InProcessContext, in_process
+from tff_het.backend.in_process.context import InProcessContext, in_process, open_context
 
-__all__ = ["InProcessContext", "in_process"]
+__all__ = ["InProcessContext", "in_process", "open_context"]

@@ -6,7 +6,8 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import keras, tff
 
 algorithms = tff.learning.algorithms
 sgd = tff.learning.optimizers.build_sgdm
@@ -15,7 +16,7 @@ LOOPS = list(tff.learning.LoopImplementation)
 FEATURES, CLASSES = 4, 3
 # Fewer and more than one batch, and a last one that is short.
 SIZES = (7, 3, 12, 5)
-LOSS = functools.partial(tf.keras.losses.SparseCategoricalCrossentropy, from_logits=True)
+LOSS = functools.partial(keras.losses.SparseCategoricalCrossentropy, from_logits=True)
 
 
 def examples(client: int) -> collections.OrderedDict:
@@ -34,15 +35,15 @@ def dataset(client: int) -> tf.data.Dataset:
 SPEC = dataset(0).element_spec
 
 
-def keras_model() -> tf.keras.Model:
+def keras_model() -> keras.Model:
     """With variables that are not trained: batch normalisation's."""
-    initializer = tf.keras.initializers.GlorotUniform(seed=1)
-    return tf.keras.Sequential(
+    initializer = keras.initializers.GlorotUniform(seed=1)
+    return keras.Sequential(
         [
-            tf.keras.layers.InputLayer([FEATURES]),
-            tf.keras.layers.Dense(5, activation="tanh", kernel_initializer=initializer),
-            tf.keras.layers.BatchNormalization(),
-            tf.keras.layers.Dense(CLASSES, kernel_initializer=initializer),
+            keras.layers.InputLayer([FEATURES]),
+            keras.layers.Dense(5, activation="tanh", kernel_initializer=initializer),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dense(CLASSES, kernel_initializer=initializer),
         ]
     )
 
@@ -53,20 +54,20 @@ def model_fn():
         loss=LOSS(),
         input_spec=SPEC,
         metrics=[
-            tf.keras.metrics.SparseCategoricalAccuracy(),
-            tf.keras.metrics.SparseTopKCategoricalAccuracy(2),
+            keras.metrics.SparseCategoricalAccuracy(),
+            keras.metrics.SparseTopKCategoricalAccuracy(2),
         ],
     )
 
 
 def reconstruction_model():
-    inputs = tf.keras.Input([FEATURES])
-    initializer = tf.keras.initializers.GlorotUniform(seed=1)
-    features = tf.keras.layers.Dense(5, kernel_initializer=initializer)
-    head = tf.keras.layers.Dense(CLASSES, kernel_initializer=initializer)
+    inputs = keras.Input([FEATURES])
+    initializer = keras.initializers.GlorotUniform(seed=1)
+    features = keras.layers.Dense(5, kernel_initializer=initializer)
+    head = keras.layers.Dense(CLASSES, kernel_initializer=initializer)
     outputs = head(features(inputs))
     return tff.learning.models.ReconstructionModel.from_keras_model_and_layers(
-        keras_model=tf.keras.Model(inputs, outputs),
+        keras_model=keras.Model(inputs, outputs),
         global_layers=[features],
         local_layers=[head],
         input_spec=SPEC,
@@ -96,7 +97,7 @@ PROCESSES = {
     "FedRecon": lambda: algorithms.build_fed_recon(
         reconstruction_model,
         loss_fn=LOSS,
-        metrics_fn=lambda: [tf.keras.metrics.SparseCategoricalAccuracy()],
+        metrics_fn=lambda: [keras.metrics.SparseCategoricalAccuracy()],
         client_optimizer_fn=sgd(0.1),
         reconstruction_optimizer_fn=sgd(0.1),
     ),

@@ -2,9 +2,10 @@
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private, rewriting
+from tff_het.backend import internals
+from tff_het.backend.in_process import rewriting
+from tff_het.backend.names import tff
 
 
 @tff.tensorflow.computation(tff.TensorType(np.float32, [3]), np.int32)
@@ -22,7 +23,7 @@ def loop(x, n):
 
 def bodies() -> list:
     graph_def = tf.compat.v1.GraphDef()
-    block = _private.optimized(loop.to_building_block())
+    block = internals.optimized(loop.to_building_block())
     block.proto.tensorflow.graph_def.Unpack(graph_def)
     names = {n.attr["body"].func.name for n in rewriting._nodes(graph_def) if "While" in n.op}
     rewriting.loops_in_sequence(graph_def)

@@ -1,25 +1,12 @@
-"""All that this package uses beyond the public interfaces of TFF and TensorFlow.
+"""All that is used beyond the public interfaces of TFF and TensorFlow.
 
-Checked at import: with other versions these may have moved or may mean something else.
+With other versions than `names.unfit` accepts, it may have moved or may mean something else.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_federated as tff
-
-TESTED = {"tensorflow": ("2.14", tf.__version__), "tensorflow_federated": ("0.87", tff.__version__)}
-
-for _name, (_tested, _found) in TESTED.items():
-    if _found.split(".")[:2] != _tested.split("."):
-        raise ImportError(
-            f"The in-process runtime uses internals of {_name} {_tested}, found {_found}. Use "
-            "TFF's worker (`runtime.use('worker')`), or run this package's tests with that "
-            "version and add it to `TESTED`."
-        )
-
-# ruff: noqa: E402
 from tensorflow.core.framework import function_pb2
 from tensorflow.python.eager import context, execute
 from tensorflow.python.eager.cancellation import CancellationManager

@@ -11,10 +11,10 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 import tff_het
-from tff_het.simulation.in_process.threads import ClientThreads
+from tff_het.backend.in_process.threads import ClientThreads
+from tff_het.backend.names import tff
 
 NUMBERS = tff.FederatedType(np.int32, tff.CLIENTS)
 CLIENT = tff.to_type(collections.OrderedDict(number=np.int32, client=np.str_))
@@ -123,8 +123,9 @@ def test_wrong_arguments_are_seen_before_work(in_process):
 
 PROGRAM = """
 import tff_het.quiet
-import numpy as np, tensorflow as tf, tensorflow_federated as tff
-from tff_het.simulation.in_process import in_process
+import numpy as np, tensorflow as tf
+from tff_het.backend.names import tff
+from tff_het.backend.in_process import in_process
 
 @tff.tensorflow.computation(np.int32)
 def count_slowly(n):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import keras, tff
 
 CLIENTS = 24
 STEPS = tff.FederatedType(np.int32, tff.CLIENTS)
@@ -148,20 +149,20 @@ def test_equal_functions_of_different_computations(in_process):
 
 
 def model_fn():
-    layers = tf.keras.layers
-    keras_model = tf.keras.Sequential(
+    layers = keras.layers
+    keras_model = keras.Sequential(
         [
             layers.InputLayer([4]),
-            layers.Dense(8, "tanh", kernel_initializer=tf.keras.initializers.GlorotUniform(1)),
+            layers.Dense(8, "tanh", kernel_initializer=keras.initializers.GlorotUniform(1)),
             layers.BatchNormalization(),
-            layers.Dense(3, kernel_initializer=tf.keras.initializers.GlorotUniform(2)),
+            layers.Dense(3, kernel_initializer=keras.initializers.GlorotUniform(2)),
         ]
     )
     return tff.learning.models.from_keras_model(
         keras_model,
-        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         input_spec=dataset(0).element_spec,
-        metrics=[tf.keras.metrics.SparseCategoricalAccuracy()],
+        metrics=[keras.metrics.SparseCategoricalAccuracy()],
     )
 
 

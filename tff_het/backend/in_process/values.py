@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private, sequences
+from tff_het.backend import internals
+from tff_het.backend.in_process import sequences
+from tff_het.backend.names import tff
 
 
 class AtClients(NamedTuple):
@@ -178,7 +179,7 @@ def _tensor_ingester(value_type: tff.TensorType, where: str) -> Ingest:
             value = value.numpy()
         if isinstance(value, list | tuple):
             if not all(
-                _private.is_compatible_dtype(leaf, dtype.type) for leaf in tf.nest.flatten(value)
+                internals.is_compatible_dtype(leaf, dtype.type) for leaf in tf.nest.flatten(value)
             ):
                 raise fail(f"a {type(value).__name__} with elements of another type")
             value = np.asarray(value, None if is_string else dtype)
@@ -186,7 +187,7 @@ def _tensor_ingester(value_type: tff.TensorType, where: str) -> Ingest:
             value, np.ndarray | np.generic | bool | int | float | complex | str | bytes
         ):
             raise fail(type(value).__name__)
-        if not _private.is_compatible_dtype(value, dtype.type):
+        if not internals.is_compatible_dtype(value, dtype.type):
             raise fail(
                 repr(value) if np.ndim(value) == 0 else f"an array of {np.asarray(value).dtype}"
             )

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import InProcessContext
+from tff_het.backend.in_process import InProcessContext
+from tff_het.backend.names import tff
 
 THREADS = (1, 2)
 

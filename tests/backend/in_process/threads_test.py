@@ -5,9 +5,9 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process.threads import ClientThreads
+from tff_het.backend.in_process.threads import ClientThreads
+from tff_het.backend.names import tff
 
 NUMBERS = tff.FederatedType(np.int32, tff.CLIENTS)
 

@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_het import methods, seeding
+from tff_het.backend.names import keras, tff
 from tff_het.learning import example_files
 from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.client_work import LocalTraining
@@ -22,7 +22,7 @@ SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
 
 
 def network(x: tf.Tensor, num_classes: int, layers: Layers):
-    hidden = tf.keras.layers.BatchNormalization()(layers.dense(5, "dense_1")(x))
+    hidden = keras.layers.BatchNormalization()(layers.dense(5, "dense_1")(x))
     hidden = Dropout(0.2)(hidden)
     return hidden, layers.output(num_classes)(hidden)
 

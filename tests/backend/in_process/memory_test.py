@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 import pytest
-import tensorflow_federated as tff
-from tensorflow.python.eager import context
 
 from tff_het import methods, seeding
+from tff_het.backend import internals
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, networks
@@ -77,7 +77,7 @@ def test_another_seed_leaves_nothing_in_tensorflow(in_process):
         process.predict(state.weights, clients[0]["state"], clients[0]["examples"])
         del process
         gc.collect()
-        return set(context.context().list_function_names())
+        return set(internals.context.context().list_function_names())
 
     train(0)
     after_two = train(1)

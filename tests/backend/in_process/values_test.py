@@ -7,7 +7,8 @@ import attrs
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import tff
 
 
 class Pair(NamedTuple):

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import _private, rewriting
+from tff_het.backend import internals
+from tff_het.backend.in_process import rewriting
+from tff_het.backend.names import tff
 
 _FOLDED = 8  # Steps of an aggregation in one call.
 
@@ -33,7 +34,7 @@ class Caller(Protocol):
     def slot(self) -> int: ...
 
     @property
-    def cancellation(self) -> _private.CancellationManager | None: ...
+    def cancellation(self) -> internals.CancellationManager | None: ...
 
 
 class _Imported(NamedTuple):
@@ -48,26 +49,26 @@ class _Imported(NamedTuple):
       library: The names of the functions that they call.
     """
 
-    initialize: _private.Registered | None
-    function: _private.Registered
-    destroy: _private.Registered | None
+    initialize: internals.Registered | None
+    function: internals.Registered
+    destroy: internals.Registered | None
     keeps: bool
     attributes: tuple[Any, ...]
     library: list[str]
 
     def __call__(self, arguments: Sequence[Any], cancellation: Any) -> list[Any]:
         if self.keeps and self.destroy is not None:
-            _private.call(self.destroy, [], self.attributes, None)
+            internals.call(self.destroy, [], self.attributes, None)
         if self.initialize is not None:
-            _private.call(self.initialize, [], self.attributes, cancellation)
-        return _private.call(self.function, arguments, self.attributes, cancellation)
+            internals.call(self.initialize, [], self.attributes, cancellation)
+        return internals.call(self.function, arguments, self.attributes, cancellation)
 
     def release(self) -> None:
         """Gives back all that TensorFlow keeps of it."""
         if self.destroy is not None:
-            _private.call(self.destroy, [], self.attributes, None)
+            internals.call(self.destroy, [], self.attributes, None)
         own = [f.name for f in (self.initialize, self.function, self.destroy) if f is not None]
-        _private.forget([*own, *self.library])
+        internals.forget([*own, *self.library])
 
 
 class Graph:
@@ -81,7 +82,7 @@ class Graph:
                 f"The in-process runtime executes TensorFlow, found a computation of kind {which}. "
                 "Use TFF's worker for it."
             )
-        proto = _private.optimized(block).proto.tensorflow
+        proto = internals.optimized(block).proto.tensorflow
         self._graph_def = tf.compat.v1.GraphDef()
         proto.graph_def.Unpack(self._graph_def)
         rewriting.loops_in_sequence(self._graph_def)
@@ -164,8 +165,8 @@ class Graph:
             wrapped = tf.compat.v1.wrap_function(load, [])
             graph = wrapped.graph
 
-            def register(suffix: str, feeds: Any, fetches: Any) -> _private.Registered:
-                return _private.register(wrapped.prune(feeds, fetches), f"{name}_{suffix}")
+            def register(suffix: str, feeds: Any, fetches: Any) -> internals.Registered:
+                return internals.register(wrapped.prune(feeds, fetches), f"{name}_{suffix}")
 
             initialize = destroy = None
             if self._initialize:
@@ -179,7 +180,7 @@ class Graph:
                 register("call", fed, fetched),
                 destroy,
                 any(node.op != "VarHandleOp" for node in resources.node),
-                _private.call_attributes(),
+                internals.call_attributes(),
                 [function.signature.name for function in graph_def.library.function],
             )
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_federated as tff
+
+from tff_het.backend.names import tff
 
 AT_CLIENTS = tff.FederatedType(np.float32, tff.CLIENTS)
 AT_SERVER = tff.FederatedType(np.int32, tff.SERVER)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
-from tff_het.simulation.in_process import sequences, values
-from tff_het.simulation.in_process.graphs import Caller, Graph
-from tff_het.simulation.in_process.values import AllEqual, AtClients
+from tff_het.backend.in_process import sequences, values
+from tff_het.backend.in_process.graphs import Caller, Graph
+from tff_het.backend.in_process.values import AllEqual, AtClients
+from tff_het.backend.names import tff
 
 Environment = dict[str, Any]
 Function = Callable[[Any, "Run"], Any]

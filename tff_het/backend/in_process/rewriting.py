@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_het.simulation.in_process import _private
+from tff_het.backend import internals
 
 _numbers = itertools.count()
 
@@ -21,7 +21,7 @@ def new_name() -> str:
 
 def has_resources(graph_def: tf.compat.v1.GraphDef) -> bool:
     """Whether calls of the graph would meet in a resource: a variable, a table, an iterator."""
-    return any(_private.has_container(node.op) for node in _nodes(graph_def))
+    return any(internals.has_container(node.op) for node in _nodes(graph_def))
 
 
 def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
@@ -40,7 +40,7 @@ def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
         gradient.function_name = new_names.get(gradient.function_name, gradient.function_name)
         gradient.gradient_func = new_names.get(gradient.gradient_func, gradient.gradient_func)
     for node in _nodes(copy):
-        if _private.has_container(node.op):
+        if internals.has_container(node.op):
             node.attr["container"].s = name.encode()
         node.op = new_names.get(node.op, node.op)
         for value in node.attr.values():
@@ -100,7 +100,7 @@ def resources(graph_def: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
     """
     found: dict[tuple[str, bytes], Any] = {}
     for node in _nodes(graph_def):
-        if _private.has_container(node.op) and all(name.startswith("^") for name in node.input):
+        if internals.has_container(node.op) and all(name.startswith("^") for name in node.input):
             copy = tf.compat.v1.NodeDef()
             copy.CopyFrom(node)
             del copy.input[:]

@@ -1,0 +1,28 @@
+"""Which tables and figures there are: one module each, named by its paper's package."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import experiments
+
+if TYPE_CHECKING:
+    from experiments.harness.experiment import Experiment
+
+
+def modules() -> dict[str, tuple[str, ...]]:
+    """Paper -> its modules: those of every package in `experiments` that has `MODULES`."""
+    found = {}
+    for info in pkgutil.iter_modules(experiments.__path__):
+        if info.ispkg:
+            package = importlib.import_module(f"experiments.{info.name}")
+            found[info.name] = getattr(package, "MODULES", ())
+    return {paper: names for paper, names in found.items() if names}
+
+
+def all_experiments() -> Iterator["Experiment"]:
+    """All tables and figures of all papers."""
+    for paper, names in modules().items():
+        for name in names:
+            yield importlib.import_module(f"experiments.{paper}.{name}").EXPERIMENT
