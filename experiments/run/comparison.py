@@ -1,7 +1,5 @@
 """What is said of all methods together: the clients, a table, figures."""
 
-import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,9 +74,9 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
 
 def _of_run(folder: Path) -> dict[str, Any]:
     """The run's summary, and the best of its rounds."""
-    with (folder / "metrics.csv").open() as file:
-        values = [row["local_test_accuracy_weighted_mean"] for row in csv.DictReader(file)]
-    summary = json.loads((folder / "summary.json").read_text())
+    rows = records.read_table(folder / "metrics.csv")
+    values = [row["local_test_accuracy_weighted_mean"] for row in rows]
+    summary = records.read_json(folder / "summary.json")
     return summary | {"best_round_on_test": max(float(value) for value in values if value)}
 
 
@@ -122,15 +120,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _curve(folder: Path) -> figures.Curve:
-    with (folder / "metrics.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["local_test_accuracy_mean"]]
+    rows = records.read_table(folder / "metrics.csv")
+    rows = [row for row in rows if row["local_test_accuracy_mean"]]
     rounds = np.array([int(row["round"]) for row in rows])
     return figures.Curve(rounds, [float(row["local_test_accuracy_mean"]) for row in rows])
 
 
 def by_client(folder: Path) -> dict[str, float]:
     """Returns each tested client's accuracy in the last evaluation of a run, by its id."""
-    with (folder / "clients.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
+    rows = [row for row in records.read_table(folder / "clients.csv") if row["split"] == "test"]
     last = rows[-1]["round"]
     return {row["client"]: float(row["accuracy"]) for row in rows if row["round"] == last}

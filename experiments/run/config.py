@@ -255,7 +255,6 @@ NOT_OF_THE_RUN = (
     *("worker_deadline", "shared_examples_dir", "output_dir", "data_dir", "method"),
     *("checkpoint_every", "keep_checkpoints", "client_store", "tracking", "start_from"),
     "save_initial_weights",
-    "save_initial_weights",
 )
 
 # Setting -> the one that it belongs to, and the value that this needs; None for any.

@@ -1,7 +1,6 @@
 """One run: from a config to trained models, with the files of a run or without."""
 
 import contextlib
-import csv
 import dataclasses
 import sys
 import tempfile
@@ -180,8 +179,7 @@ def save_initial_weights(processes: Mapping[str, FederatedProcess], path: Path) 
 
 
 def _curves(table: Path) -> dict[str, np.ndarray]:
-    with table.open() as file:
-        rows = list(csv.DictReader(file))
+    rows = records.read_table(table)
     return {name: np.array([float(row[name] or "nan") for row in rows]) for name in rows[0]}
 
 

@@ -17,7 +17,7 @@ from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess
-from tff_het.simulation import loop
+from tff_het.simulation import loop, records
 
 _VALIDATION_LOSS = "local_validation_loss_weighted_mean"
 
@@ -141,8 +141,7 @@ def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> di
 
 def _best(table: Path) -> dict[str, Any]:
     """What was measured in the round with the lowest loss on all clients' validation examples."""
-    with table.open() as file:
-        rows = [row for row in csv.DictReader(file) if row.get(_VALIDATION_LOSS)]
+    rows = [row for row in records.read_table(table) if row.get(_VALIDATION_LOSS)]
     if not rows:
         return {}
     best = min(rows, key=lambda row: float(row[_VALIDATION_LOSS]))  # The first of equals.

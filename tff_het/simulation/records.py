@@ -30,6 +30,12 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Reads the rows of a table of a run, such as `metrics.csv`: texts by column."""
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Reads an object from JSON.
 
