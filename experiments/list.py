@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         plugins.load(settings.plugin)
         found = lines(words[0])
     width = max(map(len, found))
-    print("\n".join(f"{name:{width}}  {text}" for name, text in found.items()))
+    command_line.show("\n".join(f"{name:{width}}  {text}" for name, text in found.items()))
     return 0
 
 

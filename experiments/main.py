@@ -41,9 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _reproduce(argv: Sequence[str]) -> int:
     """Makes a table or figure, named as `paper.name`."""
     known = [f"{paper}.{name}" for paper, names in papers.modules().items() for name in names]
-    name = argv[0] if argv else ""
+    name = argv[0] if argv else "none"
     if name not in known:
-        command_line.refuse(f"Name one of {', '.join(known)}; found {name or 'none'}.")
+        command_line.refuse(
+            f"Name a table or figure, such as {known[-1]} (`tff-het list experiments` shows all); "
+            f"found {name}."
+        )
     module = importlib.import_module(f"experiments.{name}")
     program = importlib.import_module("experiments.harness.program")
     return program.main(module.EXPERIMENT, module.__doc__, argv[1:])

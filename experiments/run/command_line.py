@@ -42,7 +42,7 @@ def settings(kind: type[S], argv: Sequence[str], description: str | None) -> S:
     """
     known = fields.of(kind)
     if _asks_for_help(argv):
-        print(f"{description or ''}\n{_help_of('Flags:', known)}")
+        show(f"{description or ''}\n{_help_of('Flags:', known)}")
         sys.exit(0)
     values = _read(flags.FlagValues(), known, argv)
     with errors_in_one_line():
@@ -73,7 +73,7 @@ def run_config(
         for given in named:
             plugins.load(kinds.parse(Sequence[str], given) if given else ())
     if _asks_for_help(argv):
-        print(f"{description or ''}\n{help_text()}")
+        show(f"{description or ''}\n{help_text()}")
         sys.exit(0)
     known = config.FIELDS | _option_flags()
     values = flags.FlagValues()
@@ -83,9 +83,15 @@ def run_config(
     with errors_in_one_line():
         found = config.resolve([*layers, Layer("flag", _given(values, known))])
     if values["print_config"].value:
-        print(as_yaml(found), end="")
+        show(as_yaml(found), end="")
         sys.exit(0)
     return found
+
+
+def show(text: str, end: str = "\n") -> None:
+    """Prints what was asked for, up to where the reader stops (`| head`)."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print(text, end=end)
 
 
 def folder(output_dir: str) -> Path:
@@ -193,7 +199,9 @@ def _read(
     try:
         rest = values(["program", *argv])
         if rest[1:]:
-            raise flags.Error(f"Not a flag: {' '.join(rest[1:])}")
+            raise flags.Error(
+                f"Not a flag: {' '.join(rest[1:])}. Several values have commas between them"
+            )
     except flags.UnrecognizedFlagError as error:
         now = options.RENAMED.get(error.flagname)
         refuse(f"--{error.flagname} is now called --{now}." if now else f"{error} ({_ALL})")
