@@ -68,10 +68,9 @@ def run_config(
         with contextlib.suppress(flags.Error, OSError, UnicodeDecodeError):  # Told below.
             first(["program", *argv], known_only=True)
         first.mark_as_parsed()
+        if given := first["plugin"].value:
+            plugins.load(kinds.parse(Sequence[str], given))
         layers = [Layer("program", below), *(_of_file(Path(path)) for path in files.value)]
-        named = [layer.values.get("plugin") for layer in layers] + [first["plugin"].value]
-        for given in named:
-            plugins.load(kinds.parse(Sequence[str], given) if given else ())
     if _asks_for_help(argv):
         show(f"{description or ''}\n{help_text()}")
         sys.exit(0)

@@ -378,8 +378,10 @@ class RunConfig:
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings by name from nested ones: sections are opened, options named 'owner.option'.
 
+    Plugins among the settings are loaded.
+
     Raises:
-      ValueError: If a section holds no settings.
+      ValueError: If a section holds no settings, or a plugin cannot be imported.
     """
     found: dict[str, Any] = {}
     for name, value in settings.items():
@@ -389,10 +391,14 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
                     f"{name} is a section: expected settings by name, found {value!r}."
                 )
             found |= value
-        elif isinstance(value, Mapping) and options.is_owner(name):
-            found |= {f"{name}.{option}": given for option, given in value.items()}
         else:
             found[name] = value
+    if given := found.get("plugin"):  # What it registers may have options here.
+        plugins.load(kinds.parse(Sequence[str], given))
+    for name in [name for name in found if isinstance(found[name], Mapping)]:
+        if options.is_owner(name):
+            value = found.pop(name)
+            found |= {f"{name}.{option}": given for option, given in value.items()}
     return found
 
 

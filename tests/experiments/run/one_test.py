@@ -138,6 +138,24 @@ def test_a_plugins_method_stands_beside_ours(tmp_path, capsys):
         sys.path.remove(str(tmp_path))
 
 
+@pytest.mark.parametrize("named_in", ["file", "flag"])
+def test_a_plugins_options_stand_in_the_file_that_names_it(tmp_path, named_in, capsys):
+    path = tmp_path / f"plugin_{tmp_path.name}.py".replace("-", "_")
+    path.write_text(PLUGIN.format(name=path.stem))
+    method, config = f"mine_{path.stem}", tmp_path / "mine.yaml"
+    named = f"run: {{plugin: [{path}]}}\n" if named_in == "file" else ""
+    config.write_text(f"{named}method: {{method: {method}}}\n{method}: {{strength: 0.25}}\n")
+    flags = [] if named_in == "file" else [f"--plugin={path}"]
+    try:
+        with pytest.raises(SystemExit):
+            train.main([f"--config={config}", *flags, "--print_config"])
+        assert f"{method}:\n  strength: 0.25 " in capsys.readouterr().out
+    finally:
+        METHODS._places.pop(method, None)
+        sys.modules.pop(path.stem, None)
+        sys.path.remove(str(tmp_path))
+
+
 def test_config_of_two_methods_is_no_single_run():
     with pytest.raises(ValueError, match="Expected one method, found hdafl, fed_avg"):
         one.run(RunConfig.of())
