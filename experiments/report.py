@@ -5,12 +5,13 @@
 The page is OUTPUT_DIR/report/index.html: one file that needs no network.
 """
 
+import collections
 import dataclasses
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments.harness import files, page, papers, sections
+from experiments.harness import files, page, papers, runner, sections
 from experiments.harness.experiment import Experiment
 from experiments.run import command_line
 from tff_het.simulation import records
@@ -47,22 +48,41 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     return folder / "index.html"
 
 
+def stale(experiments: Iterable[Experiment], output_dir: Path) -> str:
+    """Returns which results come from other code or settings than there are now, and which."""
+    lines = []
+    for experiment in experiments:
+        for scale in experiment.scales:
+            results = runner.read(experiment, scale, output_dir)
+            if results is None:
+                continue
+            cells = {cell.name: cell for cell in experiment.scales[scale].cells}
+            reasons = (runner.why_outdated(cells[name], r) for (name, _), r in results.runs.items())
+            for reason, times in collections.Counter(filter(None, reasons)).items():
+                runs = f"{times} of {len(results.runs)} runs"
+                lines.append(f"{experiment.id}, {scale}: {runs}, since changed: {reason}")
+    return "\n".join(lines) or "All results are of the code and settings that there are now."
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of this program.
 
     Attributes:
       output_dir: Where the results are.
+      stale: Say which results come from code or settings that have changed since, and stop.
     """
 
     output_dir: str = "runs"
+    stale: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
     """Writes the report; returns the exit code."""
     settings = command_line.settings(Settings, argv, __doc__)
     with command_line.errors_in_one_line():
-        print(write(papers.all_experiments(), command_line.folder(settings.output_dir)))
+        folder = command_line.folder(settings.output_dir)
+        print((stale if settings.stale else write)(papers.all_experiments(), folder))
     return 0
 
 

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -96,6 +97,17 @@ class Registry(Collection[str], Generic[T]):
             found = _definition(place)
             return _of_source(found) if isinstance(found, ast.FunctionDef) else []
         return _of_function(place) if inspect.isfunction(place) else []
+
+    def origin(self, name: str) -> str:
+        """Returns the module that defines it; of what was registered, the file.
+
+        Raises:
+          ValueError: If nothing has this name.
+        """
+        place = self._place(name)
+        if isinstance(place, str):
+            return place.partition(":")[0]
+        return str(sys.modules[cast(Any, place).__module__].__file__)
 
     def _place(self, name: str) -> str | T:
         if name not in self._places:

@@ -1,21 +1,16 @@
 """Identity of runs: what names a run's folder and what makes a stored run stale."""
 
-import ast
-import functools
 import hashlib
-import importlib
 import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from experiments.harness import code
 from experiments.harness.experiment import Call, Training
+from experiments.run.config import WITHOUT_EFFECT, RunConfig
 
-_ROOT = Path(__file__).parents[2]
-# What takes part in every run, from the flags to its summary.
-_LIBRARY = ("tff_het",)
-TRAINING = ("experiments/run",)
+_TRAINING = "experiments.run.one"
 
 
 def name(work: Training | Call) -> str:
@@ -29,39 +24,49 @@ def name(work: Training | Call) -> str:
 
 
 def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
-    """Returns what changes with the flags, the data and the code that a result comes from.
+    """Returns what changes with the settings, the data and the code that a result comes from.
 
     Args:
       work: What is run.
       fingerprints: Those of its data sets.
     """
+    settings = [_settings(one) for one in work.chain]
+    return _digest([settings, list(fingerprints), code_of(work)])
+
+
+def code_of(work: Training | Call) -> Mapping[str, str]:
+    """Returns the files that a result comes from, as `code.files`."""
+    return code.files(module for one in work.chain for module in _roots(one))
+
+
+def _roots(work: Training | Call) -> set[str]:
     if isinstance(work, Training):
-        code = code_hash((*_LIBRARY, *TRAINING))
-    else:
-        module = importlib.import_module(_module(work))
-        assert module.__file__ is not None
-        # It may read flags as training does.
-        code = code_hash((*_LIBRARY, *TRAINING, module.__file__))
-    return _digest([_content(work), list(fingerprints), code])
+        settings = _settings(work)
+        names = [settings[role] for role in ("dataset", "partition", "model", "method")]
+        return {_TRAINING, *code.named(names)}
+    module = _module(work)
+    return {module, *code.named([*work.data_sets, *_texts(work.arguments), *code.texts(module)])}
 
 
-@functools.lru_cache
-def code_hash(paths: tuple[str, ...]) -> str:
-    """Returns a hash of Python files and of those in folders; comments do not count."""
-    files: set[Path] = set()
-    for path in (_ROOT / path for path in paths):
-        files |= set(path.rglob("*.py")) if path.is_dir() else {path}
-    return _digest([[file.name, _meaning(file.read_text())] for file in sorted(files)])
+def _settings(work: Training | Call) -> Mapping[str, Any]:
+    """What a run is told, defaults included; a new setting that is off changes nothing."""
+    if isinstance(work, Call):
+        return {"function": function_name(work), "arguments": work.arguments}
+    values = RunConfig.of(**work.flags).values() | {"method": work.flags["method"]}
+    apart = (*WITHOUT_EFFECT, "seed")
+    return {k: v for k, v in values.items() if v is not None and k not in apart}
 
 
-def _meaning(source: str) -> str:
-    """The program without comments, docstrings and layout."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        # A string that stands alone does nothing.
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            node.value = ast.Constant(None)
-    return ast.dump(tree)
+def _texts(value: Any) -> Iterator[str]:
+    """All texts inside of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def function_name(call: Call) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from experiments.harness import data, identity, store
+from experiments.harness import code, data, identity, store
 from experiments.harness.experiment import Call, Cell, Experiment, Training
 from experiments.harness.store import Results, Run, Status
 from experiments.run import executing, one
@@ -137,11 +137,15 @@ def is_done(task: Task, data_dir: str | None) -> bool:
     return run.record["key"] == _key(found, task)
 
 
-def is_outdated(cell: Cell, run: Run) -> bool:
-    """Whether a result comes from other code than there is now."""
+def why_outdated(cell: Cell, run: Run) -> str:
+    """Says what has changed since a result was made; empty where nothing has."""
     if run.status is not Status.OK:
-        return False
-    return run.record["key"] != identity.key(cell.work, list(run.record["data"].values()))
+        return ""
+    if run.record["key"] == identity.key(cell.work, list(run.record["data"].values())):
+        return ""
+    then, now = run.record.get("code", {}), code.short(identity.code_of(cell.work))
+    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+    return ", ".join(changed) or "settings"
 
 
 def expected_seconds(task: Task) -> float:
@@ -199,7 +203,7 @@ def _make(task: Task, data_dir: str | None, runtime_name: str) -> Run:
     try:
         found = _find_data(task, data_dir)
         key = _key(found, task)
-        about = _about(found, runtime_name)
+        about = _about(task, found, runtime_name)
         _prepare(task, key, about)
         earlier, began = _seconds_before(task), time.perf_counter()
         metrics = _work(task, found)
@@ -277,8 +281,9 @@ def _seconds_before(task: Task) -> float:
     return 0.0
 
 
-def _about(found: Mapping[str, data.Available], runtime_name: str) -> dict[str, Any]:
+def _about(task: Task, found: Mapping[str, data.Available], runtime_name: str) -> dict[str, Any]:
     return {
+        "code": code.short(identity.code_of(task.cell.work)),
         "data": {name: one.fingerprint for name, one in found.items()},
         "versions": {
             "Python": platform.python_version(),

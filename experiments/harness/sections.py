@@ -296,12 +296,12 @@ def _counts(experiment: Experiment, results: Results) -> str:
     counts = Counter(run.status for run in results.runs.values())
     parts = [f"{counts[s]} {s.value.replace('_', ' ')}" for s in Status if counts[s]]
     outdated = sum(
-        runner.is_outdated(cell, results.runs[cell.name, seed])
+        bool(runner.why_outdated(cell, results.runs[cell.name, seed]))
         for cell in experiment.scales[results.scale].cells
         for seed in cell.seeds(results.seeds)
     )
     if outdated:
-        parts.append(f"{outdated} of them at an earlier commit")
+        parts.append(f"{outdated} of them of earlier code")
     return ", ".join(parts)
 
 

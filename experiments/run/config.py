@@ -249,13 +249,14 @@ FIELDS = {
     name: field for section in SECTIONS.values() for name, field in fields.of(section).items()
 }
 
-# Settings that do not define a run: with others, a run may go on where it stopped.
-NOT_OF_THE_RUN = (
-    *("rounds", "new_test", "delta", "runtime", "clients_in_parallel", "workers"),
-    *("worker_deadline", "shared_examples_dir", "output_dir", "data_dir", "method"),
-    *("checkpoint_every", "keep_checkpoints", "client_store", "tracking", "start_from"),
-    "save_initial_weights",
+# Settings that change no number.
+WITHOUT_EFFECT = (
+    *("runtime", "clients_in_parallel", "workers", "worker_deadline", "shared_examples_dir"),
+    *("output_dir", "data_dir", "checkpoint_every", "keep_checkpoints", "client_store"),
+    *("tracking", "start_from", "save_initial_weights"),
 )
+# Settings that do not define a run: with others, a run may go on where it stopped.
+NOT_OF_THE_RUN = ("rounds", "new_test", "delta", "method", *WITHOUT_EFFECT)
 
 # Setting -> the one that it belongs to, and the value that this needs; None for any.
 _BELONGS_TO: dict[str, tuple[str, str | None]] = {

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tff_het.evaluation import figures
 from tff_het.learning.client_work import ClientState
-from tff_het.models.factorized import POSTERIOR_LOGITS
+from tff_het.models.layers import POSTERIOR_LOGITS
 from tff_het.models.model import Model, Variables
 
 if TYPE_CHECKING:

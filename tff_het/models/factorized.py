@@ -20,9 +20,8 @@ import tensorflow as tf
 
 from tff_het.backend.names import keras
 from tff_het.models import calling
-from tff_het.models.layers import Layers, Random
+from tff_het.models.layers import POSTERIOR_LOGITS, Layers, Random
 
-POSTERIOR_LOGITS = "posterior_logits"
 _POSTERIOR = (POSTERIOR_LOGITS, "posterior_c", "posterior_d")
 # Of factors that a client got after it had trained: pi = 0.018.
 _IDLE = -4.0

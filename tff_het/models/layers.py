@@ -7,6 +7,10 @@ import tensorflow as tf
 from tff_het.backend.names import keras
 from tff_het.models import calling
 
+# How variables end that say which factors a client uses: of factorized layers, and for whoever
+# evaluates models with or without them.
+POSTERIOR_LOGITS = "posterior_logits"
+
 
 @dataclasses.dataclass(frozen=True)
 class Layers:

@@ -3,11 +3,10 @@
 import contextlib
 import dataclasses
 import json
-import pathlib
 
 import pytest
-from sources import Source, imported
 
+from experiments import report
 from experiments.harness import data, identity, runner, store
 from experiments.harness.measures import metric
 from experiments.harness.store import Status
@@ -36,15 +35,19 @@ def test_other_arguments_are_another_run(harness, make):
 
 def test_other_code_is_another_run(harness, make, monkeypatch):
     harness.run(make())
-    monkeypatch.setattr(identity, "code_hash", lambda paths: "changed")
+    monkeypatch.setattr(identity, "code_of", lambda work: {"changed": "0"})
     harness.run(make())
     assert harness.calls == 12
 
 
 def test_results_of_earlier_code_are_named(harness, make, monkeypatch):
-    harness.run(make())
-    monkeypatch.setattr(identity, "code_hash", lambda paths: "changed")
-    assert "9 ok, 9 of them at an earlier commit" in harness.page(make())
+    made = make()
+    harness.run(made)
+    assert report.stale([made], harness.folder).startswith("All results are of the code")
+    monkeypatch.setattr(identity, "code_of", lambda work: {"changed": "0"})
+    assert "9 ok, 9 of them of earlier code" in harness.page(made)
+    said = report.stale([made], harness.folder)
+    assert said.startswith("hdafl.made_up, smoke: 9 of 9 runs, since changed: changed, experiments")
 
 
 def test_a_result_outlives_its_data(harness, make, monkeypatch):
@@ -66,37 +69,6 @@ def test_other_data_are_another_run(harness, make, monkeypatch):
     monkeypatch.setattr(data, "find", lambda name, data_dir: found)
     harness.run(made)
     assert harness.calls == 9
-
-
-def test_comments_and_docstrings_are_no_other_code(tmp_path):
-    texts = ['"""One."""\nx = 1\n', '"""Two."""\n\n# Why.\nx = (1)\n', '"""One."""\nx = 2\n']
-    hashes = []
-    for number, text in enumerate(texts):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "code.py").write_text(text)
-        hashes.append(identity.code_hash((str(folder),)))
-    assert hashes[0] == hashes[1] != hashes[2]
-
-
-def test_all_code_of_a_training_is_in_its_key():
-    """What the program imports of `experiments`, directly or not."""
-    root = pathlib.Path(__file__).parents[3]
-    used, waiting = set(), ["experiments/run/one.py"]
-    while waiting:
-        path = waiting.pop()
-        if path not in used and (root / path).is_file():
-            used.add(path)
-            names = imported(Source(pathlib.PurePosixPath(path), (root / path).read_text()).tree)
-            of_ours = (name for name in names if name.startswith("experiments."))
-            waiting += (f"{name.replace('.', '/')}.py" for name in of_ours)
-    keyed = {
-        str(path.relative_to(root))
-        for name in identity.TRAINING
-        for path in ([root / name] if name.endswith(".py") else (root / name).glob("*.py"))
-    }
-    assert "experiments/run/processes.py" in used
-    assert used <= keyed
 
 
 def test_what_failed_is_shown_and_tried_again(harness, make):

@@ -1,0 +1,117 @@
+"""A result's key changes with the code that it comes from, and with no other."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from experiments.harness import code, identity
+from experiments.harness.experiment import Call, Training
+from experiments.hdafl.figure1 import two_clients
+from experiments.waffle.attacking import infer_membership
+
+WORKS = {
+    **{
+        method: Training({"dataset": "digits", "method": method})
+        for method in ("fed_avg", "hdafl", "waffle", "local_only")
+    },
+    "iid": Training({"dataset": "digits", "method": "fed_avg", "partition": "iid"}),
+    "counts": Call(two_clients, {"dataset": "digits", "partition": {"name": "iid"}}, ("digits",)),
+    "attack": Call(infer_membership, {"dataset": "digits", "method": "waffle"}, ("digits",)),
+}
+# Of the counts of classes the module imports what trains, and names its paper, HDAFL.
+TRAINED = {"fed_avg", "hdafl", "waffle", "local_only", "iid", "attack", "counts"}
+
+
+def keys() -> dict[str, str]:
+    return {name: identity.key(work, ["data"]) for name, work in WORKS.items()}
+
+
+@pytest.fixture
+def voided_by(monkeypatch, tmp_path):
+    """Says whose keys change with one file's text."""
+
+    def forget():
+        for cached in (code._files, code._imported, code._meaning):
+            cached.cache_clear()
+
+    def voided_by(module: str, old: str, new: str) -> set[str]:
+        before, path = keys(), code._path(module)
+        text = path.read_text()
+        assert old in text
+        edited = tmp_path / "edited.py"
+        edited.write_text(text.replace(old, new, 1))
+        found = code._path
+        with monkeypatch.context() as patch:
+            patch.setattr(code, "_path", lambda m: edited if m == module else found(m))
+            forget()
+            after = keys()
+        forget()
+        return {name for name in before if before[name] != after[name]}
+
+    return voided_by
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "voided"),
+    [
+        (
+            "tff_het.methods.registry", '        "fed_avg": ',
+            '        "mine": "tff_het.methods.mine:build",\n        "fed_avg": ', set(),
+        ),
+        ("tff_het.methods.hdafl", '"""', '"""Other words. ', set()),
+        ("tff_het.methods.hdafl", "= None,", "= (),", {"hdafl", "counts"}),
+        ("tff_het.models.factorized", '"posterior_c"', '"posterior_e"', {"waffle", "attack"}),
+        ("tff_het.learning.client_work", "(NamedTuple)", "(NamedTuple, object)", TRAINED),
+        ("tff_het.partitions.iid", "rng.", "rng .integers or rng.", {"iid", "counts"}),
+        ("tff_het.datasets.digits", "return_X_y", "return_x_y", set(WORKS)),
+        ("tff_het.attacks.membership", "import numpy as np", "import numpy", {"attack"}),
+        ("experiments.hdafl.figure1", "_SHOWN_FLOWS = 200", "_SHOWN_FLOWS = 20", {"counts"}),
+        ("experiments.run.config", "rounds: Whole = 15", "rounds: Whole = 16", set()),
+        ("experiments.harness.page", "def", "async def", set()),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "." in value else "",
+)  # fmt: skip
+def test_an_edit_voids_what_uses_it_and_nothing_else(voided_by, module, old, new, voided):
+    assert voided_by(module, old, new) == voided
+
+
+def test_settings_count_with_their_defaults():
+    given = {"dataset": "digits", "method": "fed_avg"}
+    one, same = Training(given), Training({**given, "batch_size": "10"})
+    assert identity.key(one, []) == identity.key(same, [])
+    assert identity.key(one, []) != identity.key(Training({**given, "batch_size": "9"}), [])
+
+
+PROGRAM = """
+import json, sys
+from experiments.run import RunConfig, run
+flags = json.loads(sys.argv[1])
+with run(RunConfig.of(**flags, rounds=1)):
+    ours = ("tff_het", "experiments")
+    print(json.dumps([name for name in sys.modules if name.partition(".")[0] in ours]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"method": "waffle", "factors": "dense_1=4", "model": "mlp", "partition": "iid"},
+        {"method": "fed_avg", "acquisition": "max_entropy", "acquisition_size": "5",
+         "model": "cnn_edge_digits", "partition": "dirichlet"},
+        {"method": "local_only", "new_test": "true", "aggregator": "mean"},
+    ],
+)  # fmt: skip
+def test_all_code_that_a_run_imports_is_in_its_key(flags):
+    command = [sys.executable, "-c", PROGRAM, json.dumps(flags)]
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, check=True,
+        cwd=pathlib.Path(__file__).parents[3],
+    )  # fmt: skip
+    imported = {name for name in json.loads(run.stdout) if not code._is_apart(name)}
+    keyed = identity.code_of(Training({"dataset": "digits", **flags}))
+    assert "experiments.run.processes" in imported
+    assert imported <= set(keyed)
