@@ -14,17 +14,17 @@ FOLDERS = (".ci", "docs", "embeddings", "experiments", "tests", "tff_het")
 
 # Module -> what it loads without importing it: patterns of modules, or a label of Bazel's.
 LOADED_BY_NAME = {
-    "experiments.harness.papers": ("experiments.*.*",),
+    "experiments.study.papers": ("experiments.*.*",),
     # It hashes the source of all that takes part in a run.
-    "experiments.harness.identity": ("//:tff_het", "experiments.run.*"),
+    "experiments.study.identity": ("//:tff_het", "experiments.run.*"),
 }
 
 # Test -> files that it reads in the checkout, as labels. A test that asks where the checkout is and
 # is not listed is given all of it, and so runs anew whenever any file changes.
 FILES_READ: dict[str, tuple[str, ...]] = {
     "tests/experiments/conftest.py": (),
-    "tests/experiments/harness/program_test.py": (),
-    "tests/experiments/harness/table3_test.py": (),
+    "tests/experiments/study/program_test.py": (),
+    "tests/experiments/study/table3_test.py": (),
     "tests/experiments/run/config_test.py": ("//experiments:all_files",),
     "tests/experiments/train_test.py": (),
     "tests/simulation/runtime_test.py": (),

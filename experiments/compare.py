@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 from experiments import report
-from experiments.harness import program
-from experiments.harness.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
-from experiments.harness.measures import Measure, difference, metric
 from experiments.run import command_line, plugins
+from experiments.study import program
+from experiments.study.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
+from experiments.study.measures import Measure, difference, metric
 from tff_het.datasets import DATASETS
 from tff_het.kinds import Whole
 from tff_het.methods import METHODS

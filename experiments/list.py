@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.harness import papers
 from experiments.run import command_line, options, plugins
+from experiments.study import papers
 
 _ROLES = {"methods": "method", "datasets": "dataset", "partitions": "partition", "models": "model"}
 

@@ -13,8 +13,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from experiments.harness import papers
 from experiments.run import command_line
+from experiments.study import papers
 
 _PROGRAMS = {
     "train": "experiments.train",
@@ -48,7 +48,7 @@ def _reproduce(argv: Sequence[str]) -> int:
             f"found {name}."
         )
     module = importlib.import_module(f"experiments.{name}")
-    program = importlib.import_module("experiments.harness.program")
+    program = importlib.import_module("experiments.study.program")
     return program.main(module.EXPERIMENT, module.__doc__, argv[1:])
 
 

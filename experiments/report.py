@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments.harness import files, page, papers, runner, sections
-from experiments.harness.experiment import Experiment
 from experiments.run import command_line
+from experiments.study import files, page, papers, runner, sections
+from experiments.study.experiment import Experiment
 from tff_het.simulation import records
 
 

@@ -10,8 +10,8 @@ import sys
 
 from experiments.cgau import settings
 from experiments.cgau.settings import BASELINE, CGAU, COMMON, SHUFFLED, Size
-from experiments.harness import program
-from experiments.harness.experiment import Claim, Experiment, Figure, Form, Printed, Scale
+from experiments.study import program
+from experiments.study.experiment import Claim, Experiment, Figure, Form, Printed, Scale
 
 _DATA = "cough"
 _AUC, _ROUND = "best_local_test_auc_pooled", "best_round"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from experiments.cgau import own_features, settings
 from experiments.cgau.settings import BASELINE, CGAU, COMMON, SHUFFLED, Size
-from experiments.harness import program, timing
-from experiments.harness.experiment import (
+from experiments.study import program, timing
+from experiments.study.experiment import (
     PERCENT,
     Call,
     Cell,
@@ -27,7 +27,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import difference, metric
+from experiments.study.measures import difference, metric
 
 _DATA, _TIMES, _OWN = "cifar10", "times", "own features"
 _ACCURACY = own_features.ACCURACY

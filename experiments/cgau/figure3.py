@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from experiments.cgau import xor
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     PERCENT,
     Call,
     Cell,
@@ -23,8 +23,8 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Results
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Results
 
 _CELL = "xor"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from experiments.cgau import settings
-from experiments.harness import program
-from experiments.harness.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
-from experiments.harness.measures import difference, metric
 from experiments.run import processes, setup
 from experiments.run.config import RunConfig
+from experiments.study import program
+from experiments.study.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
+from experiments.study.measures import difference, metric
 from tff_het import seeding
 from tff_het.evaluation.new_client import NewClient
 from tff_het.simulation import cohorts, loop

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import statistics
-from experiments.harness.experiment import (
+from experiments.study import statistics
+from experiments.study.experiment import (
     PERCENT,
     Cell,
     Check,
@@ -16,9 +16,9 @@ from experiments.harness.experiment import (
     Position,
     Training,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.sections import values
-from experiments.harness.store import Results
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.sections import values
+from experiments.study.store import Results
 
 SHUFFLED = ("0.0", "0.2", "0.4", "0.6", "0.8", "1.0")
 CGAU, AVERAGED, BASELINE = "CGAU", "CGAU, conditioning averaged", "Baseline (ReLU)"

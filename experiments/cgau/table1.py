@@ -11,8 +11,8 @@ import numpy as np
 
 from experiments.cgau import settings
 from experiments.cgau.settings import SHUFFLED
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -24,7 +24,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 from tff_het import datasets, partitions
 from tff_het.evaluation import heterogeneity
 

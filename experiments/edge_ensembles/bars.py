@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness.measures import Measure
-from experiments.harness.sections import values
-from experiments.harness.store import Results
+from experiments.study.measures import Measure
+from experiments.study.sections import values
+from experiments.study.store import Results
 from tff_het.evaluation import panels
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from experiments.edge_ensembles import bars, settings, sizes
 from experiments.edge_ensembles.settings import DEVICES, ENSEMBLE, accuracy
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -21,7 +21,7 @@ from experiments.harness.experiment import (
     Position,
     Printed,
 )
-from experiments.harness.measures import difference
+from experiments.study.measures import difference
 
 _WITHOUT = "Without batch normalisation"
 _AVERAGED = "With, statistics averaged"

@@ -20,8 +20,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -31,8 +31,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Results, Run
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Results, Run
 
 # Of the least to the highest frequency, as the paper's panels go from the largest divergence on.
 _PANELS = tuple(reversed(FREQUENCIES))

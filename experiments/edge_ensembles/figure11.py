@@ -21,8 +21,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -32,8 +32,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, metric
-from experiments.harness.store import Results, Run
+from experiments.study.measures import Measure, metric
+from experiments.study.store import Results, Run
 
 _METHODS = (AVE, MIX)
 # Coat and shirt.

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure as Drawing
 from experiments.edge_ensembles import observed, settings, sizes
 from experiments.edge_ensembles.settings import DEVICES, run_name
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -25,8 +25,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Results
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Results
 from tff_het.evaluation import panels
 
 _RUN = run_name()

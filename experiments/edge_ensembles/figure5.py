@@ -20,8 +20,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -31,7 +31,7 @@ from experiments.harness.experiment import (
     Position,
     Printed,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 
 _PLACE = "§IV-B"
 _REACHED = "three local models reach the highest accuracy they can, 20%, 20%, 30%"

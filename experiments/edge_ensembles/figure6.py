@@ -19,8 +19,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -29,8 +29,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference
-from experiments.harness.store import Run
+from experiments.study.measures import Measure, difference
+from experiments.study.store import Run
 
 # By how much a local model may exceed the share of its classes.
 _MARGIN = 0.03

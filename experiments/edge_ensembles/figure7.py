@@ -22,8 +22,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -32,8 +32,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Run
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Run
 
 _BUDGETS = (BUDGET, LARGE_BUDGET)
 # What counts as no big difference.

@@ -19,8 +19,8 @@ from experiments.edge_ensembles.settings import (
     TRAINED_ACCURACY,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -29,8 +29,8 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Results
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Results
 from tff_het.evaluation import figures
 
 _LAST, _MEAN = "After the budget", "Mean over acquisitions"

@@ -20,8 +20,8 @@ from experiments.edge_ensembles.settings import (
     accuracy,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -30,7 +30,7 @@ from experiments.harness.experiment import (
     Grid,
     Position,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 
 _FUNCTIONS = (RANDOM, ENTROPY)
 _TITLES = {RANDOM: "Random choice", ENTROPY: "Active learning (max entropy)"}

@@ -15,8 +15,8 @@ from experiments.edge_ensembles.settings import (
     run_name,
 )
 from experiments.edge_ensembles.sizes import Size
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -25,8 +25,8 @@ from experiments.harness.experiment import (
     Position,
     Printed,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Run
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Run
 
 _SEQUENTIAL, _ENSEMBLE = "Sequential training", "AveFL, E45F10"
 _LAST = DEVICES[-1]

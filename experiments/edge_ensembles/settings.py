@@ -4,7 +4,7 @@ A run is named ExFy as in the paper: x passes over every acquired batch, y ensem
 budget of acquisitions.
 """
 
-from experiments.harness.measures import Measure, metric
+from experiments.study.measures import Measure, metric
 
 AVE, OPT, MIX = "AveFL", "OptFL", "MixFL"
 METHODS = {AVE: "ave_fl", OPT: "opt_fl", MIX: "mix_fl"}

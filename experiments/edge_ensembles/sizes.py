@@ -19,7 +19,7 @@ from experiments.edge_ensembles.settings import (
     ONCE,
     RANDOM,
 )
-from experiments.harness.experiment import Call, Cell, Scale, Training
+from experiments.study.experiment import Call, Cell, Scale, Training
 
 _START_SECONDS = 10.0  # Reading data, tracing, and the first round's compilation.
 _JUDGING, _SCORING = 1.5, 2.0  # How much longer it takes to judge models, or to score pools.

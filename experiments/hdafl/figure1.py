@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.hdafl.table5 import AS_RECORDED, DISJOINT, SHARED_CLASSES
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Experiment,
@@ -22,9 +23,8 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import metric
-from experiments.harness.store import Results
-from experiments.hdafl.table5 import AS_RECORDED, DISJOINT, SHARED_CLASSES
+from experiments.study.measures import metric
+from experiments.study.store import Results
 from tff_het import datasets, partitions
 
 _SHOWN_FLOWS = 200

@@ -11,8 +11,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.hdafl import settings
+from experiments.hdafl.settings import DISJOINT, FEMNIST, IID, NON_IID, OMNIGLOT, STAND_IN
+from experiments.run import setup
+from experiments.run.config import RunConfig
+from experiments.study import program
+from experiments.study.experiment import (
     PERCENT,
     Call,
     Cell,
@@ -26,12 +30,8 @@ from experiments.harness.experiment import (
     Scale,
     Training,
 )
-from experiments.harness.measures import difference, metric
-from experiments.harness.store import Results
-from experiments.hdafl import settings
-from experiments.hdafl.settings import DISJOINT, FEMNIST, IID, NON_IID, OMNIGLOT, STAND_IN
-from experiments.run import setup
-from experiments.run.config import RunConfig
+from experiments.study.measures import difference, metric
+from experiments.study.store import Results
 
 _FILE = "class_counts.npy"
 _SECONDS = 5.0

@@ -11,10 +11,6 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.harness.measures import Measure, difference
-from experiments.harness.store import Results, Run
 from experiments.hdafl import settings
 from experiments.hdafl.settings import (
     DISJOINT,
@@ -26,6 +22,10 @@ from experiments.hdafl.settings import (
     SELECTED,
     STAND_IN,
 )
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
+from experiments.study.measures import Measure, difference
+from experiments.study.store import Results, Run
 
 _METRIC = "local_test_accuracy_mean"
 _SHOWN = (NON_IID, DISJOINT)

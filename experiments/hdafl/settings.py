@@ -6,7 +6,7 @@ The same flags give the same run, so what one table has run the others find done
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 
-from experiments.harness.experiment import Cell, Scale, Training
+from experiments.study.experiment import Cell, Scale, Training
 
 # As the paper names them -> the method here, in the order of its tables.
 METHODS = {"HDAFL": "hdafl", "FedAvg": "fed_avg"}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.hdafl.settings import FEMNIST, OMNIGLOT, STAND_IN
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Experiment,
@@ -19,8 +20,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import metric
-from experiments.hdafl.settings import FEMNIST, OMNIGLOT, STAND_IN
+from experiments.study.measures import metric
 from tff_het import datasets
 
 _IMAGES, _TRAFFIC = "Image recognition", "Traffic classification"

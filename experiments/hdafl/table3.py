@@ -5,9 +5,6 @@ python -m experiments.hdafl.table3 --scale=quick --data_dir=DIR --output_dir=out
 
 import sys
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Grid, Position, Printed
-from experiments.harness.measures import Measure, difference, metric
 from experiments.hdafl import settings
 from experiments.hdafl.settings import (
     DISJOINT,
@@ -18,6 +15,9 @@ from experiments.hdafl.settings import (
     NON_IID,
     STAND_IN,
 )
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Grid, Position, Printed
+from experiments.study.measures import Measure, difference, metric
 
 _METRIC = "local_test_accuracy_mean"
 _PLACE = "Table 3"

@@ -8,16 +8,6 @@ The runs are those of Table 3: what one of the two has made, the other finds don
 import sys
 from collections.abc import Mapping
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Form, Grid, Position, Printed
-from experiments.harness.measures import (
-    Measure,
-    bytes_until,
-    difference,
-    first_round,
-    ratio,
-)
-from experiments.harness.store import Run
 from experiments.hdafl import settings
 from experiments.hdafl.settings import (
     FEMNIST,
@@ -28,6 +18,16 @@ from experiments.hdafl.settings import (
     SELECTED,
     STAND_IN,
 )
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Form, Grid, Position, Printed
+from experiments.study.measures import (
+    Measure,
+    bytes_until,
+    difference,
+    first_round,
+    ratio,
+)
+from experiments.study.store import Run
 
 _METRIC = "local_test_accuracy_mean"
 _PLACE = "Table 4"

@@ -6,8 +6,8 @@ python -m experiments.hdafl.table5 --scale=quick --data_dir=DIR --output_dir=out
 import sys
 from collections.abc import Iterator, Mapping
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     PERCENT,
     Cell,
     Check,
@@ -20,8 +20,8 @@ from experiments.harness.experiment import (
     Scale,
     Training,
 )
-from experiments.harness.measures import Measure, difference, metric, ratio
-from experiments.harness.store import Run
+from experiments.study.measures import Measure, difference, metric, ratio
+from experiments.study.store import Run
 from tff_het.evaluation.communication import Traffic, communication_gain
 
 METHODS = {"FedAvg": "fed_avg", "HDAFL": "hdafl"}

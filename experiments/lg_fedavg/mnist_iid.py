@@ -6,10 +6,6 @@ python -m experiments.lg_fedavg.mnist_iid --scale=quick --data_dir=DIR --output_
 import sys
 from collections.abc import Mapping
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Form, Grid, Scale
-from experiments.harness.measures import Measure
-from experiments.harness.store import Run
 from experiments.lg_fedavg import settings
 from experiments.lg_fedavg.settings import (
     AVERAGE,
@@ -20,6 +16,10 @@ from experiments.lg_fedavg.settings import (
     cell_name,
     positions,
 )
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Form, Grid, Scale
+from experiments.study.measures import Measure
+from experiments.study.store import Run
 
 RELEASED, _DIGITS = "MNIST i.i.d., as released", "digits"
 

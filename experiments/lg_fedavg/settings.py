@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from experiments.harness.experiment import Cell, Form, Position, Training
-from experiments.harness.measures import Measure, metric
-from experiments.harness.store import Run
+from experiments.study.experiment import Cell, Form, Position, Training
+from experiments.study.measures import Measure, metric
+from experiments.study.store import Run
 
 FEDAVG, LOCAL_ONLY, LG = "FedAvg", "Local only", "LG-FedAvg"
 GOAL = "goal"

@@ -7,9 +7,6 @@ import dataclasses
 import sys
 from collections.abc import Mapping
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Grid, Position, Scale
-from experiments.harness.measures import Measure, difference, metric
 from experiments.lg_fedavg import settings
 from experiments.lg_fedavg.settings import (
     AVERAGE,
@@ -21,6 +18,9 @@ from experiments.lg_fedavg.settings import (
     cell_name,
     positions,
 )
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Grid, Position, Scale
+from experiments.study.measures import Measure, difference, metric
 
 MNIST, CIFAR10, _DIGITS = "MNIST", "CIFAR-10", "digits"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -22,7 +22,7 @@ from experiments.harness.experiment import (
     Scale,
     Training,
 )
-from experiments.harness.measures import (
+from experiments.study.measures import (
     Measure,
     bytes_until,
     difference,
@@ -30,7 +30,7 @@ from experiments.harness.measures import (
     metric,
     ratio,
 )
-from experiments.harness.store import Results, Run
+from experiments.study.store import Results, Run
 
 EASY, VQA, DIGITS = "easy-VQA", "VQA v2", "digits"
 FED_AVG, LG = "FedAvg", "LG-FedAvg"

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.lg_fedavg import online
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -24,9 +25,8 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Results
-from experiments.lg_fedavg import online
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Results
 
 SETTINGS: dict[str, dict[str, str]] = {
     "i.i.d.": {"partition": "iid"},

@@ -7,8 +7,9 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.lg_fedavg import fair
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -19,8 +20,7 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
-from experiments.lg_fedavg import fair
+from experiments.study.measures import Measure, difference, metric
 
 SETTINGS = {"i.i.d.": "iid", "non-i.i.d.": "shards"}
 FED_AVG, WITHOUT, WITH = "FedAvg, global adversary", "LG-FedAvg, no penalty", "LG-FedAvg, penalty"

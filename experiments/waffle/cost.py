@@ -6,8 +6,8 @@ python -m experiments.waffle.cost --scale=quick --data_dir=DIR --output_dir=out
 import sys
 from collections.abc import Iterator, Sequence
 
-from experiments.harness import program, timing
-from experiments.harness.experiment import (
+from experiments.study import program, timing
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -18,7 +18,7 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import Measure, metric
+from experiments.study.measures import Measure, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, UNIMODAL, WAFFLE, Size
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness.measures import Measure
-from experiments.harness.store import Results, Run
+from experiments.study.measures import Measure
+from experiments.study.store import Results, Run
 
 Lines = Mapping[str, tuple[str, str]]
 """Line -> the cell, and the column of its `metrics.csv`."""

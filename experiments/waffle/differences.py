@@ -6,10 +6,10 @@ python -m experiments.waffle.differences --scale=quick --data_dir=DIR --output_d
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.harness import program
-from experiments.harness.experiment import Cell, Check, Claim, Experiment, Grid, Position, Scale
-from experiments.harness.measures import Measure, difference, metric
-from experiments.harness.store import Run
+from experiments.study import program
+from experiments.study.experiment import Cell, Check, Claim, Experiment, Grid, Position, Scale
+from experiments.study.measures import Measure, difference, metric
+from experiments.study.store import Run
 from experiments.waffle import settings
 from experiments.waffle.settings import ACCURACY, FED_AVG, MNIST, UNIMODAL, WAFFLE, Size, cell_name
 

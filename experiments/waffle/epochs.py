@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from experiments.harness.experiment import (
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -12,7 +12,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     ACCURACY,

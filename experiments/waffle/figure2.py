@@ -11,10 +11,10 @@ import sys
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import PERCENT, Experiment, Figure, Grid, Position
-from experiments.harness.measures import metric
-from experiments.harness.store import Results, Run
+from experiments.study import program
+from experiments.study.experiment import PERCENT, Experiment, Figure, Grid, Position
+from experiments.study.measures import metric
+from experiments.study.store import Results, Run
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     CIFAR,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -24,8 +24,8 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import difference, metric
-from experiments.harness.store import Results
+from experiments.study.measures import difference, metric
+from experiments.study.store import Results
 from experiments.waffle import attacking
 from experiments.waffle.attacking import Course
 from tff_het.attacks.attacker import FITTED, INITIAL, PRIVATE

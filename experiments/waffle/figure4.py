@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.run import setup
+from experiments.run.config import RunConfig
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Experiment,
@@ -21,10 +23,8 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import metric
-from experiments.harness.store import Results
-from experiments.run import setup
-from experiments.run.config import RunConfig
+from experiments.study.measures import metric
+from experiments.study.store import Results
 from experiments.waffle import settings
 from experiments.waffle.settings import DATA, MNIST, MULTIMODAL, UNIMODAL, WAFFLE, Size
 from tff_het.clients import Client

@@ -7,9 +7,9 @@ The runs are those of Table 1: what one has made, the other finds done.
 
 import sys
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.harness.measures import Measure, difference
+from experiments.study import program
+from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
+from experiments.study.measures import Measure, difference
 from experiments.waffle import curves, settings
 from experiments.waffle.settings import (
     ACCURACY,

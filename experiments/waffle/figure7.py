@@ -6,8 +6,8 @@ python -m experiments.waffle.figure7 --scale=quick --data_dir=DIR --output_dir=o
 import sys
 from collections.abc import Iterator
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Cell,
     Check,
     Claim,
@@ -17,7 +17,7 @@ from experiments.harness.experiment import (
     Position,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 from experiments.waffle import curves, settings
 from experiments.waffle.settings import ACCURACY, CIFAR, FED_AVG, UNIMODAL, WAFFLE, Size
 

@@ -5,9 +5,9 @@ python -m experiments.waffle.q_search --scale=quick --data_dir=DIR --output_dir=
 
 import sys
 
-from experiments.harness import program
-from experiments.harness.experiment import Check, Claim
-from experiments.harness.measures import difference
+from experiments.study import program
+from experiments.study.experiment import Check, Claim
+from experiments.study.measures import difference
 from experiments.waffle import search
 from experiments.waffle.settings import MNIST, Q_FFL, UNIMODAL
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from experiments.harness.experiment import Cell, Claim, Experiment, Grid, Position, Scale
-from experiments.harness.measures import Measure, metric
+from experiments.study.experiment import Cell, Claim, Experiment, Grid, Position, Scale
+from experiments.study.measures import Measure, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import CIFAR, FMNIST, MNIST, MULTIMODAL, UNIMODAL, Size, cell_name
 

@@ -4,9 +4,9 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from experiments.harness.experiment import Cell, Printed, Scale, Training
-from experiments.harness.measures import Measure
-from experiments.harness.store import Run
+from experiments.study.experiment import Cell, Printed, Scale, Training
+from experiments.study.measures import Measure
+from experiments.study.store import Run
 
 MNIST, FMNIST, CIFAR = "MNIST", "FMNIST", "CIFAR-10"
 UNIMODAL, MULTIMODAL = "unimodal", "multimodal"

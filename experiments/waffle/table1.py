@@ -8,8 +8,8 @@ The runs with sub-populations are those of Table 2: what one has made, the other
 import sys
 from collections.abc import Iterator
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Check,
     Claim,
     Experiment,
@@ -18,7 +18,7 @@ from experiments.harness.experiment import (
     Position,
     Printed,
 )
-from experiments.harness.measures import difference, metric
+from experiments.study.measures import difference, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     ACCURACY,

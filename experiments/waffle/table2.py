@@ -8,8 +8,8 @@ The runs are Table 1's with sub-populations: what one has made, the other finds 
 import sys
 from collections.abc import Iterator
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     PERCENT,
     Check,
     Claim,
@@ -19,7 +19,7 @@ from experiments.harness.experiment import (
     Position,
     Printed,
 )
-from experiments.harness.measures import difference, metric
+from experiments.study.measures import difference, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     BASELINES,

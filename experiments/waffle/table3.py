@@ -7,8 +7,8 @@ import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from experiments.harness import program
-from experiments.harness.experiment import (
+from experiments.study import program
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -20,7 +20,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import Measure, difference, metric
+from experiments.study.measures import Measure, difference, metric
 from experiments.waffle import attacking
 from experiments.waffle.attacking import BROADCAST, UPDATE, Course
 from tff_het.attacks.attacker import FITTED, INITIAL, PRIVATE

@@ -5,7 +5,7 @@ python -m experiments.waffle.table5 --scale=quick --data_dir=DIR --output_dir=ou
 
 import sys
 
-from experiments.harness import program
+from experiments.study import program
 from experiments.waffle import epochs
 from experiments.waffle.settings import CIFAR, FED_AVG, FMNIST, MNIST, MULTIMODAL, WAFFLE
 

@@ -5,7 +5,7 @@ python -m experiments.waffle.table6 --scale=quick --data_dir=DIR --output_dir=ou
 
 import sys
 
-from experiments.harness import program
+from experiments.study import program
 from experiments.waffle import factors
 from experiments.waffle.settings import UNIMODAL
 

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from embeddings import records
 from embeddings.examples import Item
-from experiments.harness import data as harness_data
 from experiments.run import one
 from experiments.run.config import RunConfig
+from experiments.study import data as study_data
 from tff_het import datasets
 from tff_het.datasets import embedding_files
 from tff_het.simulation import runtime
@@ -125,13 +125,13 @@ def test_missing_embeddings_say_how_to_make_them(tmp_path, name):
             datasets.load(name, data_dir)
 
 
-def test_the_harness_finds_them(tmp_path):
+def test_a_study_finds_them(tmp_path):
     save(tmp_path / "fsd_cough")
-    found = harness_data.find("fsd_cough", str(tmp_path))
+    found = study_data.find("fsd_cough", str(tmp_path))
     assert found.data_dir == str(tmp_path)
     assert found.fingerprint == datasets.load("fsd_cough", tmp_path).fingerprint()
-    with pytest.raises(harness_data.MissingDataError, match="cifar10_embeddings"):
-        harness_data.find("cifar10_embeddings", str(tmp_path))
+    with pytest.raises(study_data.MissingDataError, match="cifar10_embeddings"):
+        study_data.find("cifar10_embeddings", str(tmp_path))
 
 
 def test_the_positive_label_is_part_of_a_run(tmp_path):

@@ -631,7 +631,7 @@ PROGRAMS = [
     Row("--datasets=nope", "--datasets takes different ones of", program=_COMPARE),
     Row("--methods=hdafl,hdafl", "--methods takes different ones of", program=_COMPARE),
     Row("--set=rounds", "--set takes name=value", program=_COMPARE),
-    Row("--set=seed=3", "The harness itself gives the flags seed", program=_COMPARE),
+    Row("--set=seed=3", "A study itself gives its runs the flags seed", program=_COMPARE),
     Row("--output_dir=", "--output_dir is empty: name a folder", program=_COMPARE),
     Row(MATRIX_FLAGS + " --output_dir={in}/a", "{in}/a", program=_COMPARE, makes=file("a")),
     *(
@@ -701,7 +701,7 @@ STOPS = [
             _COMPARE,
             request={"interrupt": f},
         )
-        for f in ("experiments.harness.runner:plan", "experiments.run.one:train_method")
+        for f in ("experiments.study.runner:plan", "experiments.run.one:train_method")
     ),
     *(
         Row(_TWO, "{out}", FAILS, request={"max_file_bytes": size})

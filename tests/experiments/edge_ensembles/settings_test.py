@@ -26,10 +26,10 @@ from experiments.edge_ensembles.settings import (
     OPT,
 )
 from experiments.edge_ensembles.sizes import PAPER, QUICK, Size
-from experiments.harness import identity, papers
-from experiments.harness.experiment import Call, Experiment, Training
-from experiments.harness.measures import Measure
-from experiments.harness.store import Run, Status
+from experiments.study import identity, papers
+from experiments.study.experiment import Call, Experiment, Training
+from experiments.study.measures import Measure
+from experiments.study.store import Run, Status
 
 FIGURES = [e for e in papers.all_experiments() if e.paper == "edge_ensembles"]
 SCALES = ("smoke", "quick", "paper")

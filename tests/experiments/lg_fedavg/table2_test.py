@@ -5,10 +5,10 @@ import pathlib
 
 import pytest
 
-from experiments.harness import store
-from experiments.harness.store import Run, Status
 from experiments.lg_fedavg import table2
 from experiments.lg_fedavg.table2 import EASY, FED_AVG, LG
+from experiments.study import store
+from experiments.study.store import Run, Status
 
 # Validation accuracy in rounds 2, 4, 6; bytes are sent in each round.
 ACCURACY = {FED_AVG: (0.3, 0.8, 0.7), LG: (0.5, 0.8, 0.9)}

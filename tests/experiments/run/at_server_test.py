@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from experiments.harness.experiment import Training
 from experiments.run import data as data_module
 from experiments.run import one, setup
 from experiments.run.config import RunConfig
+from experiments.study.experiment import Training
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 

@@ -7,9 +7,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments.harness import store
-from experiments.harness.experiment import Experiment
-from experiments.harness.store import Run, Status
+from experiments.study import store
+from experiments.study.experiment import Experiment
+from experiments.study.store import Run, Status
 from experiments.waffle import curves, figure7, settings, table1, table2, table4, table5, table6
 from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, MULTIMODAL, UNIMODAL, WAFFLE
 from tff_het import methods

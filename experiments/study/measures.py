@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from experiments.harness.store import Run
+from experiments.study.store import Run
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.figure import Figure as Drawing
 
 from experiments import report
-from experiments.harness import runner, store
-from experiments.harness.experiment import (
+from experiments.study import runner, store
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -23,7 +23,7 @@ from experiments.harness.experiment import (
     Printed,
     Scale,
 )
-from experiments.harness.measures import difference, metric
+from experiments.study.measures import difference, metric
 
 SEEDS = 3
 

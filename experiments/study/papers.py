@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import experiments
 
 if TYPE_CHECKING:
-    from experiments.harness.experiment import Experiment
+    from experiments.study.experiment import Experiment
 
 
 def modules() -> dict[str, tuple[str, ...]]:

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from experiments.harness import page, papers, program, sections
-from experiments.harness.experiment import Experiment
-from experiments.harness.store import Status
+from experiments.study import page, papers, program, sections
+from experiments.study.experiment import Experiment
+from experiments.study.store import Status
 
 # One of each paper is run by the short test command as well.
 NOT_SLOW = (

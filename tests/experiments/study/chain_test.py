@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments.harness import identity, runner, store
-from experiments.harness.experiment import (
+from experiments.study import identity, runner, store
+from experiments.study.experiment import (
     Call,
     Cell,
     Experiment,
@@ -17,8 +17,8 @@ from experiments.harness.experiment import (
     Scale,
     Training,
 )
-from experiments.harness.measures import difference, metric
-from experiments.harness.store import Status
+from experiments.study.measures import difference, metric
+from experiments.study.store import Status
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 
@@ -174,7 +174,7 @@ def test_so_it_is_of_a_call():
     assert len({identity.key(call, []) for call in calls}) == len(calls)
 
 
-def test_the_harness_gives_the_start_itself():
+def test_a_study_gives_the_start_itself():
     with pytest.raises(ValueError, match="itself gives the flags start_from"):
         Training({**COMMON, "method": "lg_fedavg", "start_from": "somewhere"})
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from experiments import report
-from experiments.harness import data, identity, runner, store
-from experiments.harness.measures import metric
-from experiments.harness.store import Status
+from experiments.study import data, identity, runner, store
+from experiments.study.measures import metric
+from experiments.study.store import Status
 from tff_het.simulation import runtime, several_workers
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 from scipy import stats
 
-from experiments.harness import statistics
-from experiments.harness.statistics import Estimate, Verdict
+from experiments.study import statistics
+from experiments.study.statistics import Estimate, Verdict
 
 
 def test_interval_is_the_t_interval():

@@ -13,10 +13,10 @@ import types
 import pytest
 import tensorflow as tf
 
-from experiments.harness import jobs, runner, store
-from experiments.harness.experiment import Call, Cell, Training
-from experiments.harness.runner import Task
-from experiments.harness.store import Status
+from experiments.study import jobs, runner, store
+from experiments.study.experiment import Call, Cell, Training
+from experiments.study.runner import Task
+from experiments.study.store import Status
 
 ROOT = pathlib.Path(__file__).parents[3]
 NOTHING = runner.Executing("made up", contextlib.nullcontext)

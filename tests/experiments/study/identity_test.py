@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from experiments.harness import code, identity
-from experiments.harness.experiment import Call, Training
 from experiments.hdafl.figure1 import two_clients
+from experiments.study import code, identity
+from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
 
 WORKS = {
@@ -70,7 +70,7 @@ def voided_by(monkeypatch, tmp_path):
         ("tff_het.attacks.membership", "import numpy as np", "import numpy", {"attack"}),
         ("experiments.hdafl.figure1", "_SHOWN_FLOWS = 200", "_SHOWN_FLOWS = 20", {"counts"}),
         ("experiments.run.config", "rounds: Whole = 15", "rounds: Whole = 16", set()),
-        ("experiments.harness.page", "def", "async def", set()),
+        ("experiments.study.page", "def", "async def", set()),
     ],
     ids=lambda value: value if isinstance(value, str) and "." in value else "",
 )  # fmt: skip

@@ -18,7 +18,7 @@ _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
 _APART = (
     *(f"experiments.run.{name}" for name in ("config", "defaults", "fields", "options", "plugins")),
-    *("experiments.harness", "experiments.run.command_line", "experiments.run.comparison"),
+    *("experiments.study", "experiments.run.command_line", "experiments.run.comparison"),
     *("tff_het.evaluation.figures", "tff_het.simulation.tracking", "tff_het.dying_with_parent"),
     *("tff_het.kinds", "tff_het.numbers", "tff_het.quiet", "tff_het.registry", "tff_het.writing"),
 )

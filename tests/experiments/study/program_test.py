@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from experiments.harness import runner
-from experiments.harness.store import Status
 from experiments.hdafl import figure2
+from experiments.study import runner
+from experiments.study.store import Status
 
 ROOT = pathlib.Path(__file__).parents[3]
 

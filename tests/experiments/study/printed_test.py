@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from experiments.harness import papers
-from experiments.harness.experiment import Experiment
+from experiments.study import papers
+from experiments.study.experiment import Experiment
 
 # Paper -> its text.
 TEXTS = {

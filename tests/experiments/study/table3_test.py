@@ -13,9 +13,9 @@ import time
 import pytest
 
 from experiments import report
-from experiments.harness import program, runner
 from experiments.hdafl import settings
 from experiments.hdafl.table3 import EXPERIMENT
+from experiments.study import program, runner
 
 ROOT = pathlib.Path(__file__).parents[3]
 COMMAND = ("--scale=smoke", "--runtime=in_process")

@@ -14,10 +14,10 @@ from typing import Literal
 
 from absl import logging
 
-from experiments.harness import jobs, runner, store
-from experiments.harness.experiment import Experiment
-from experiments.harness.store import Status
 from experiments.run import command_line
+from experiments.study import jobs, runner, store
+from experiments.study.experiment import Experiment
+from experiments.study.store import Status
 from tff_het.kinds import Positive, Whole
 from tff_het.simulation import runtime
 

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from experiments.harness.sections import Entry, FilledGrid, Section
+from experiments.study.sections import Entry, FilledGrid, Section
 
 _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "difference", "note")
 

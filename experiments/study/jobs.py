@@ -17,10 +17,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from experiments.harness import runner, store
-from experiments.harness.experiment import Call
-from experiments.harness.runner import Executing, Task
-from experiments.harness.store import Run, Status
+from experiments.study import runner, store
+from experiments.study.experiment import Call
+from experiments.study.runner import Executing, Task
+from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
 
 _OPEN_CELLS = 8  # What was built for so many is still kept when their next seeds come.

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from experiments.harness.measures import Measure
-from experiments.harness.store import Results
+from experiments.study.measures import Measure
+from experiments.study.store import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -27,7 +27,7 @@ class Training:
 
     def __post_init__(self) -> None:
         if taken := {"seed", "data_dir", "output_dir", "start_from"} & set(self.flags):
-            raise ValueError(f"The harness itself gives the flags {', '.join(sorted(taken))}.")
+            raise ValueError(f"A study itself gives its runs the flags {', '.join(sorted(taken))}.")
         if missing := {"dataset", "method"} - set(self.flags):
             raise ValueError(f"A cell has to name its {' and '.join(sorted(missing))}.")
 

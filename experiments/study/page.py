@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from experiments.harness.sections import DrawnFigure, Entry, FilledGrid, Judged, Section
+from experiments.study.sections import DrawnFigure, Entry, FilledGrid, Judged, Section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #ffffff;

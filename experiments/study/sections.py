@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.harness import identity, runner, statistics
-from experiments.harness.experiment import (
+from experiments.study import identity, runner, statistics
+from experiments.study.experiment import (
     Call,
     Cell,
     Check,
@@ -21,9 +21,9 @@ from experiments.harness.experiment import (
     Printed,
     Training,
 )
-from experiments.harness.measures import Measure
-from experiments.harness.statistics import Estimate, Verdict
-from experiments.harness.store import Results, Status
+from experiments.study.measures import Measure
+from experiments.study.statistics import Estimate, Verdict
+from experiments.study.store import Results, Status
 
 
 @dataclasses.dataclass(frozen=True)

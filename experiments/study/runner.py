@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from experiments.harness import code, data, identity, store
-from experiments.harness.experiment import Call, Cell, Experiment, Training
-from experiments.harness.store import Results, Run, Status
 from experiments.run import executing, one
 from experiments.run.config import RunConfig
+from experiments.study import code, data, identity, store
+from experiments.study.experiment import Call, Cell, Experiment, Training
+from experiments.study.store import Results, Run, Status
 from tff_het.backend.names import tff
 from tff_het.simulation import runtime, several_workers
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.harness import code
-from experiments.harness.experiment import Call, Training
 from experiments.run.config import WITHOUT_EFFECT, RunConfig
+from experiments.study import code
+from experiments.study.experiment import Call, Training
 
 _TRAINING = "experiments.run.one"
 
