@@ -27,8 +27,8 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", *PAGES)
 # Beginning of a command -> flags that are added to it, so that it takes seconds.
 CUT_DOWN = {
     "python -m experiments.train": "--rounds=1",
-    "python -m experiments.compare": "--seeds=1 --set=rounds=1 --shard=1/4",
-    "python -m experiments.edge_ensembles.figure6 --scale=quick": "--scale=smoke --shard=1/2",
+    "python -m experiments.compare": "--seeds=1 --set=rounds=1",
+    "python -m experiments.edge_ensembles.figure6 --scale=quick": "--scale=smoke",
 }
 # A part of a training on many images: flags are read, data loaded and methods built; no round.
 SET_UP_ALONE = (

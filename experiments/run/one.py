@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +71,19 @@ class Result:
         return self.process.predict(self.rounds.state.weights, state, examples, client=client)
 
 
-def run(config: RunConfig, folder: str | Path | None = None) -> Result:
+def run(
+    config: RunConfig,
+    folder: str | Path | None = None,
+    *,
+    on_round: Callable[[int], None] | None = None,
+) -> Result:
     """Trains one method in the runtime that is installed, by default in this process.
 
     Args:
       config: Its settings, of one method; `output_dir` is not used.
       folder: Where the run's files go, and where an unfinished run of the same config is continued;
         none are kept by default.
+      on_round: Called after each round with the number of rounds so far.
 
     Raises:
       ValueError: If settings do not fit the data, or name several methods.
@@ -93,7 +99,7 @@ def run(config: RunConfig, folder: str | Path | None = None) -> Result:
     path = Path(temporary.name if temporary is not None else folder or "")
     done = checkpoints.rounds_done(path, processes.identity(made, name))
     loop.check_length(path, done, made.settings)
-    rounds = train_method(name, process, made, path, done, show=False)
+    rounds = train_method(name, process, made, path, done, on_round=on_round)
     return Result(
         config=config,
         made=made,
@@ -113,7 +119,8 @@ def train_method(
     folder: Path,
     done: int,
     *,
-    show: bool,
+    show: bool = False,
+    on_round: Callable[[int], None] | None = None,
 ) -> loop.Result:
     """Trains one method, or goes on with it after `done` rounds, and writes its summary.
 
@@ -124,6 +131,7 @@ def train_method(
       folder: The method's folder.
       done: How many rounds its run has.
       show: Whether there is a progress bar, and a picture of the factors where there are some.
+      on_round: As `run`.
 
     Returns:
       What training gave, with open client states.
@@ -133,6 +141,12 @@ def train_method(
     total = made.settings.rounds
     course = processes.course(made, name, process)
     with _bar(name, total, done, show) as bar:
+
+        def told(row: Mapping[str, Any], seconds: float) -> None:
+            _show(bar, row, seconds)
+            if on_round is not None:
+                on_round(int(row["round"]))
+
         result = loop.train(
             process,
             course.population,
@@ -143,7 +157,7 @@ def train_method(
             test_examples=made.common_test,
             folder=folder,
             config=processes.identity(made, name),
-            on_round=lambda row, seconds: _show(bar, row, seconds),
+            on_round=told,
             start=made.start,
         )
     if result.is_complete:

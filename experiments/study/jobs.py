@@ -12,8 +12,9 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -50,19 +51,26 @@ def run_all(
       data_dir: The folder of data sets.
       executing: What executes each of them.
     """
+    failed = runner.already_failed(tasks)
     done = [task for task in tasks if runner.is_done(task, data_dir)]
     yield from ((task, store.read(task.folder)) for task in done)
     queue = _Queue([task for task in tasks if task not in done])
-    start = functools.partial(_Worker, tasks, data_dir, executing)
+    start = functools.partial(_Worker, tasks, failed, data_dir, executing)
     workers = [start() for _ in range(min(count, len(queue.waiting)))]
     try:
         while queue.waiting or any(worker.task for worker in workers):
             for worker in workers:
                 if not worker.task and (task := queue.take(worker, workers)):
                     worker.give(task)
-            ended = multiprocessing.connection.wait([w.connection for w in workers if w.task])
+            busy = [worker.connection for worker in workers if worker.task]
+            if not busy:  # All that is left is made by others.
+                time.sleep(runner.PAUSE_SECONDS)
+            ended = multiprocessing.connection.wait(busy, runner.PAUSE_SECONDS)
             for worker in [w for w in workers if w.connection in ended]:
                 task, seconds, result = worker.take()
+                if result is None:
+                    queue.put_back(task)
+                    continue
                 queue.note(task, seconds)
                 if isinstance(result, Exception):
                     raise result
@@ -79,7 +87,13 @@ def run_all(
 class _Worker:
     """A process that makes runs."""
 
-    def __init__(self, tasks: Sequence[Task], data_dir: str | None, executing: Executing):
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        failed: Mapping[Path, Mapping[str, Any]],
+        data_dir: str | None,
+        executing: Executing,
+    ):
         """Forks this program."""
         self.task: Task | None = None
         self._given = 0.0
@@ -87,7 +101,7 @@ class _Worker:
         self._tasks = tasks
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
-        arguments = (theirs, os.getpid(), tasks, data_dir, executing)
+        arguments = (theirs, os.getpid(), tasks, failed, data_dir, executing)
         self._process = context.Process(target=_work, args=arguments, daemon=True)
         self._process.start()
         theirs.close()  # So that the connection ends with the process.
@@ -98,11 +112,11 @@ class _Worker:
         self.cells.add(_cell(task))
         self.connection.send(self._tasks.index(task))
 
-    def take(self) -> tuple[Task, float, Run | OSError | str]:
+    def take(self) -> tuple[Task, float, Run | OSError | str | None]:
         """Returns what has ended, its seconds, and what it gave.
 
-        That is the run; an error where not even its failure could be kept; or how its process
-        ended where that did.
+        That is the run; None where another program is making it; an error where not even its
+        failure could be kept; or how its process ended where that did.
         """
         assert self.task is not None
         task, self.task = self.task, None
@@ -125,6 +139,7 @@ def _work(
     connection: multiprocessing.connection.Connection,
     parent: int,
     tasks: Sequence[Task],
+    failed: Mapping[Path, Mapping[str, Any]],
     data_dir: str | None,
     executing: Executing,
 ) -> None:
@@ -133,7 +148,7 @@ def _work(
         while True:
             task = tasks[connection.recv()]
             try:
-                made = runner.make(task, data_dir=data_dir, runtime_name=executing.name)
+                made = runner.make(task, failed, data_dir=data_dir, runtime_name=executing.name)
             except OSError as error:  # The disk is full: the program ends.
                 connection.send(error)
             else:
@@ -146,10 +161,16 @@ class _Queue:
     def __init__(self, tasks: Sequence[Task]):
         self.waiting = list(tasks)
         self._seconds: dict[Path, list[float]] = collections.defaultdict(list)
+        self._later: dict[Path, float] = {}
 
     def note(self, task: Task, seconds: float) -> None:
         """Notes how long a run took."""
         self._seconds[_cell(task)].append(seconds)
+
+    def put_back(self, task: Task) -> None:
+        """Leaves a run that another program is making for a while."""
+        self.waiting.append(task)
+        self._later[task.folder] = time.monotonic() + runner.PAUSE_SECONDS
 
     def take(self, worker: "_Worker", workers: Sequence["_Worker"]) -> Task | None:
         """Returns what a process makes next, if there is something for it.
@@ -160,7 +181,12 @@ class _Queue:
         """
         under_way = [other.task for other in workers if other.task is not None]
         pending = {task.folder for task in (*self.waiting, *under_way)}
-        ready = [task for task in self.waiting if task.start not in pending]
+        now = time.monotonic()
+        ready = [
+            task
+            for task in self.waiting
+            if task.start not in pending and self._later.get(task.folder, now) <= now
+        ]
         together = [task for task in ready if not _is_alone(task)]
         if not together or any(map(_is_alone, under_way)):
             return self._taken(ready[0]) if ready and not under_way else None

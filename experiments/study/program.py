@@ -3,23 +3,28 @@
 Its settings are few and its own: those of a run belong to the cells.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from absl import logging
 
 from experiments.run import command_line
-from experiments.study import jobs, runner, store
+from experiments.study import claims, jobs, runner, store
 from experiments.study.experiment import Experiment
 from experiments.study.store import Status
 from tff_het.kinds import Positive, Whole
 from tff_het.simulation import runtime
+
+_TELLING_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +34,10 @@ class Making:
     Attributes:
       data_dir: A folder with one folder for each data set; cells whose data are not there say so.
         Without, data sets are downloaded where that is possible.
-      output_dir: Where the results go.
+      output_dir: Where the results go. Any number of equal programs may share it, also on several
+        machines: each run is made once.
       seeds: Seeds 0 to this, exclusive. Default: what the scale has.
       dry_run: Print the plan with the time it may take, and stop.
-      shard: i/n makes part i of n, each on a machine of its own.
       jobs: Runs made at the same time, each in a process of its own, with the runtime in_process.
         Default: one a core. No result depends on it; what measures time runs alone.
       runtime: What executes the rounds: this process, or TFF's own worker (the reference).
@@ -44,7 +49,6 @@ class Making:
     output_dir: str = "runs"
     seeds: Whole | None = None
     dry_run: bool = False
-    shard: str = "1/1"
     jobs: Whole | None = None
     runtime: Literal["in_process", "worker"] = "in_process"
     workers: Sequence[str] | None = None
@@ -92,11 +96,10 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
         raise ValueError(
             f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
         )
-    index, parts = _shard(settings.shard)
     executing, count = _executing(settings), _jobs(settings)
     output_dir = command_line.folder(settings.output_dir)
     seeds = range(settings.seeds or experiment.scales[scale].num_seeds)
-    tasks = runner.shard(runner.plan(experiment, scale, seeds, output_dir), index, parts)
+    tasks = runner.plan(experiment, scale, seeds, output_dir)
     if settings.dry_run:
         print(plan_text(tasks, settings.data_dir))
         return 0
@@ -147,17 +150,46 @@ def _run(
     bad, began = 0, time.perf_counter()
     run_all = runner.run_all if count == 1 else functools.partial(jobs.run_all, count=count)
     made = run_all(tasks, data_dir=settings.data_dir, executing=executing)
-    for number, (task, result) in enumerate(made, start=1):
-        passed = time.perf_counter() - began
-        print(
-            f"[{number}/{len(tasks)}, {_duration(passed)}] {task.cell.name}, seed {task.seed}: "
-            f"{result.status.value}{f' ({result.error})' if result.error else ''}",
-            flush=True,
-        )
-        bad += result.status not in (Status.OK, Status.MISSING_DATA)
+    left = {task.folder: task for task in tasks}
+    with _telling(left, count):
+        for number, (task, result) in enumerate(made, start=1):
+            del left[task.folder]
+            passed = time.perf_counter() - began
+            print(
+                f"[{number}/{len(tasks)}, {_duration(passed)}] {task.cell.name}, seed {task.seed}: "
+                f"{result.status.value}{f' ({result.error})' if result.error else ''}",
+                flush=True,
+            )
+            bad += result.status not in (Status.OK, Status.MISSING_DATA)
     output_dir = settings.output_dir
     print(f"The page: python -m experiments.report --output_dir={output_dir}")
     return 1 if bad else 0
+
+
+@contextlib.contextmanager
+def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
+    """Says now and then which runs are under way, here and in other programs, and what is left."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(_TELLING_SECONDS):
+            tasks = list(left.values())
+            under_way = [(task, claim) for task in tasks if (claim := claims.read(task.folder))]
+            seconds = sum(map(runner.expected_seconds, tasks)) / max(count, len(under_way))
+            names = [
+                f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
+                for task, claim in under_way
+            ]
+            about = f"{len(tasks)} runs left, about {_duration(seconds)}"
+            print(f"{about}; under way: {'; '.join(names) or 'none'}", flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def plan_text(tasks: Sequence[runner.Task], data_dir: str | None) -> str:
@@ -178,10 +210,3 @@ def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _shard(text: str) -> tuple[int, int]:
-    index, _, count = text.partition("/")
-    if index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count):
-        return int(index), int(count)
-    raise ValueError(f"--shard is i/n with 1 <= i <= n, such as 2/4; found {text!r}.")

@@ -3,6 +3,7 @@
 `jobs` makes several at the same time.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -19,12 +20,14 @@ import tensorflow as tf
 
 from experiments.run import executing, one
 from experiments.run.config import RunConfig
-from experiments.study import code, data, identity, store
+from experiments.study import claims, code, data, identity, store
 from experiments.study.experiment import Call, Cell, Experiment, Training
 from experiments.study.store import Results, Run, Status
 from tff_het.backend.names import tff
 from tff_het.simulation import runtime, several_workers
 
+# Between two looks at runs that other programs are making.
+PAUSE_SECONDS = 1.0
 # After these, nothing more can be executed until a runtime is opened anew.
 _RUNTIME_IS_GONE = (runtime.WorkerDied, several_workers.NoWorkerLeft)
 
@@ -111,18 +114,6 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
     )
 
 
-def shard(tasks: Sequence[Task], index: int, count: int) -> list[Task]:
-    """Returns part `index`, from 1 to `count`, of the tasks: each is in one part.
-
-    What starts from another run is in the part of that run.
-    """
-    roots: dict[Path, Path] = {}
-    for task in tasks:
-        roots[task.folder] = task.folder if task.start is None else roots[task.start]
-    chosen = set(list(dict.fromkeys(roots.values()))[index - 1 :: count])
-    return [task for task in tasks if roots[task.folder] in chosen]
-
-
 def is_done(task: Task, data_dir: str | None) -> bool:
     """Whether there is a result that neither flags, data nor code have left behind."""
     run = store.read(task.folder)
@@ -163,42 +154,75 @@ def run_all(
 ) -> Iterable[tuple[Task, Run]]:
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
-    What fails is kept as failed, and tried again the next time.
+    What fails is kept as failed, and tried again the next time. What another program is making is
+    waited for, and taken over where that program is gone.
 
     Raises:
       TimeoutError: If workers do not answer, at first or after all of them were lost.
     """
-    waiting = list(tasks)
+    failed = already_failed(tasks)
+    waiting, put_back = collections.deque(tasks), 0
     while waiting:
         with executing.use():
             while waiting:
-                task = waiting.pop(0)
-                try:
-                    run = make(task, data_dir=data_dir, runtime_name=executing.name)
-                except _RUNTIME_IS_GONE:
-                    # Noted by `make`; the rest needs new workers.
-                    yield task, store.read(task.folder)
-                    break
-                yield task, run
+                task = waiting.popleft()
+                run = None
+                if task.start not in {other.folder for other in waiting}:
+                    try:
+                        run = make(task, failed, data_dir=data_dir, runtime_name=executing.name)
+                    except _RUNTIME_IS_GONE:
+                        # Noted by `make`; the rest needs new workers.
+                        yield task, store.read(task.folder)
+                        break
+                if run is not None:
+                    put_back = 0
+                    yield task, run
+                    continue
+                waiting.append(task)
+                put_back += 1
+                if put_back >= len(waiting):
+                    time.sleep(PAUSE_SECONDS)
+                    put_back = 0
 
 
-def make(task: Task, *, data_dir: str | None, runtime_name: str = "in_process") -> Run:
+def already_failed(tasks: Iterable[Task]) -> dict[Path, Mapping[str, Any]]:
+    """Returns what is known of runs that have failed before: these are tried again."""
+    runs = {task.folder: store.read(task.folder) for task in tasks}
+    return {folder: run.record for folder, run in runs.items() if run.status is Status.FAILED}
+
+
+def make(
+    task: Task,
+    failed: Mapping[Path, Mapping[str, Any]] | None = None,
+    *,
+    data_dir: str | None,
+    runtime_name: str = "in_process",
+) -> Run | None:
     """Makes one run, or goes on with it, in the runtime that is installed.
 
-    What another program is making stays as it is.
+    Args:
+      task: The run.
+      failed: As `already_failed`; what has failed since stays as it is. None: all are tried again.
+      data_dir: The folder of data sets.
+      runtime_name: As results name it.
+
+    Returns:
+      The run; None where another program is making it.
 
     Raises:
       WorkerDied, NoWorkerLeft: If the runtime is gone; the run is kept as failed.
     """
-    with store.claimed(task.folder) as is_mine:
-        if not is_mine:
-            return Run(task.folder, Status.UNFINISHED, {"error": "another program is making it"})
-        if is_done(task, data_dir):
-            return store.read(task.folder)
-        return _make(task, data_dir, runtime_name)
+    with claims.claimed(task.folder) as claim:
+        if claim is None:
+            return None
+        run = store.read(task.folder)
+        known = run.record if failed is None else failed.get(task.folder)
+        if (run.status is Status.FAILED and run.record != known) or is_done(task, data_dir):
+            return run
+        return _make(task, data_dir, runtime_name, claim)
 
 
-def _make(task: Task, data_dir: str | None, runtime_name: str) -> Run:
+def _make(task: Task, data_dir: str | None, runtime_name: str, claim: claims.Claim) -> Run:
     key = ""
     try:
         found = _find_data(task, data_dir)
@@ -206,7 +230,7 @@ def _make(task: Task, data_dir: str | None, runtime_name: str) -> Run:
         about = _about(task, found, runtime_name)
         _prepare(task, key, about)
         earlier, began = _seconds_before(task), time.perf_counter()
-        metrics = _work(task, found)
+        metrics = _work(task, found, claim)
         seconds = earlier + time.perf_counter() - began
         return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
     except data.MissingDataError as error:
@@ -237,7 +261,7 @@ def _prepare(task: Task, key: str, about: Mapping[str, Any]) -> None:
     run.files.mkdir(exist_ok=True)
 
 
-def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
+def _work(task: Task, found: Mapping[str, data.Available], claim: claims.Claim) -> dict[str, float]:
     work, folder = task.cell.work, task.folder / "files"
     start = _start_of(task)
     if isinstance(work, Training):
@@ -247,7 +271,7 @@ def _work(task: Task, found: Mapping[str, data.Available]) -> dict[str, float]:
             values["data_dir"] = data_set.data_dir
         if start is not None:
             values["start_from"] = str(start)
-        with one.run(RunConfig.of(**values), folder) as result:
+        with one.run(RunConfig.of(**values), folder, on_round=claim.note) as result:
             metrics = {k: v for k, v in result.summary.items() if isinstance(v, int | float)}
     else:
         # Functions read all their data sets at one place; without any, they need none.

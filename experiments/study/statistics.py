@@ -57,9 +57,10 @@ def paired_t_test(differences: Sequence[float], margin: float = 0.0) -> float | 
       margin: The mean difference that is put to the test.
 
     Returns:
-      None where there is no test: with one seed, or where all differences are the same.
+      None where there is no test: with one seed, or where all differences are the same but for
+      rounding.
     """
-    if len(differences) < 2 or np.ptp(differences) == 0:
+    if len(differences) < 2 or np.ptp(differences) <= 1e-12 * np.max(np.abs(differences)):
         return None
     return float(stats.ttest_1samp(differences, margin).pvalue)
 

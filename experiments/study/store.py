@@ -4,15 +4,12 @@ OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in f
 OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
 """
 
-import contextlib
 import csv
 import dataclasses
 import enum
-import fcntl
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,22 +114,6 @@ def _checksum(record: Mapping[str, Any]) -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-@contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Whether no other program is making the run; until the block ends, none will."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_mine = True
-    except BlockingIOError:
-        is_mine = False
-    try:
-        yield is_mine
-    finally:
-        os.close(descriptor)
 
 
 def write_seeds(folder: Path, seeds: Sequence[int]) -> None:

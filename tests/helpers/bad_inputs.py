@@ -652,9 +652,6 @@ PROGRAMS = [
         )
     ),
     Row("--scale=huge", "--scale=huge", program=_TABLE),
-    Row("--shard=0/2", "--shard is i/n", program=_TABLE),
-    Row("--shard=3/2", "--shard is i/n", program=_TABLE),
-    Row("--shard=1/many", "--shard is i/n", program=_TABLE),
     Row("--seeds=0", "--seeds=0: expected a whole number", program=_TABLE),
     Row("--model=mlp", "Unknown command line flag 'model'", program=_TABLE),
     Row("positional", "Not a flag: positional", program=_TABLE),

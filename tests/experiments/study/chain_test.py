@@ -137,22 +137,6 @@ def test_what_others_start_from_comes_before_them_and_once(tmp_path, works):
             assert folders.index(task.start) < folders.index(task.folder)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_shards_keep_chains_together(tmp_path, count):
-    tasks = plan(tmp_path, range(3), a=THIRD, b=AFTER_TEST, c=SECOND, d=FIRST)
-    assert len(tasks) == 5 * 3
-    parts = [runner.shard(tasks, index, count) for index in range(1, count + 1)]
-    assert sorted(t.folder for part in parts for t in part) == sorted(t.folder for t in tasks)
-    for part in parts:
-        seen = set()
-        for task in part:
-            assert task.start is None or task.start in seen
-            seen.add(task.folder)
-    chains = [{t.folder for t in part if t.start is None} for part in parts]
-    sizes = [len(part) for part in chains]
-    assert sum(sizes) == 2 * 3 and max(sizes) - min(sizes) <= 1
-
-
 # --- Identity ---------------------------------------------------------------------------------
 
 
@@ -175,7 +159,7 @@ def test_so_it_is_of_a_call():
 
 
 def test_a_study_gives_the_start_itself():
-    with pytest.raises(ValueError, match="itself gives the flags start_from"):
+    with pytest.raises(ValueError, match="itself gives its runs the flags start_from"):
         Training({**COMMON, "method": "lg_fedavg", "start_from": "somewhere"})
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from experiments import report
-from experiments.study import data, identity, runner, store
+from experiments.study import claims, data, identity, runner, store
 from experiments.study.measures import metric
 from experiments.study.store import Status
 from tff_het.simulation import runtime, several_workers
@@ -109,10 +109,9 @@ def test_a_run_that_another_program_makes_stays_as_it_is(harness, make):
     task = runner.plan(make(), "smoke", [0], harness.folder)[0]
     done = runner.make(task, data_dir=None)
     record = (task.folder / "result.json").read_bytes()
-    with store.claimed(task.folder) as is_mine:
-        assert is_mine
-        run = runner.make(task, data_dir=None)
-    assert (run.status, run.error) == (Status.UNFINISHED, "another program is making it")
+    with claims.claimed(task.folder) as claim:
+        assert claim is not None
+        assert runner.make(task, data_dir=None) is None
     assert (task.folder / "result.json").read_bytes() == record
     assert runner.make(task, data_dir=None) == done and harness.calls == 1
 
@@ -124,14 +123,6 @@ def test_a_file_that_was_changed_since_is_named(harness, make):
     path.write_bytes(path.read_bytes() + b"1")
     with pytest.raises(ValueError, match=f"{name} is not as its run left it"):
         run.file(name)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4, 7])
-def test_shards_cover_every_run_once(make, tmp_path, count):
-    tasks = runner.plan(make(), "smoke", range(5), tmp_path)
-    parts = [runner.shard(tasks, index, count) for index in range(1, count + 1)]
-    assert sorted(t.folder for part in parts for t in part) == sorted(t.folder for t in tasks)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_expected_time_is_what_another_seed_took(harness, make):
@@ -218,10 +209,10 @@ def test_after_workers_died_the_rest_runs_on_new_ones(harness, make, monkeypatch
 
     make_one = runner._work
 
-    def dies_at_the_third(task, found):
+    def dies_at_the_third(task, found, claim):
         if harness.calls == 2 and len(used) == 1:
             raise error("It is gone.")
-        return make_one(task, found)
+        return make_one(task, found, claim)
 
     monkeypatch.setattr(runner, "_work", dies_at_the_third)
     tasks = runner.plan(make(), "smoke", range(3), harness.folder)

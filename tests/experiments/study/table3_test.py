@@ -96,7 +96,7 @@ def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
 
 
 def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
-    assert program.main(EXPERIMENT, None, ["--scale=paper", "--dry_run", "--shard=3/50"]) == 0
+    assert program.main(EXPERIMENT, None, ["--scale=paper", "--dry_run"]) == 0
     assert re.search(r"\d+ runs, about [\d.]+ h on two cores", capsys.readouterr().out)
 
 
@@ -105,5 +105,5 @@ def test_help_has_the_harness_flags(capsys):
         program.main(EXPERIMENT, "What it is.", ["--help"])
     text = capsys.readouterr().out
     assert text.startswith("What it is.")
-    for flag in ("scale", "data_dir", "output_dir", "seeds", "dry_run", "shard"):
+    for flag in ("scale", "data_dir", "output_dir", "seeds", "dry_run"):
         assert re.search(rf"--(\[no\])?{flag}:", text)

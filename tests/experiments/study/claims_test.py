@@ -1,0 +1,97 @@
+"""Runs are claimed: equal programs share a folder, and a lost one's runs are taken over."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments import report
+from experiments.hdafl import table5
+from experiments.study import claims
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def test_one_has_it_until_it_ends(tmp_path):
+    with claims.claimed(tmp_path / "run") as first:
+        assert first is not None
+        first.note(7)
+        with claims.claimed(tmp_path / "run") as second:
+            assert second is None
+        assert claims.read(tmp_path / "run")["pid"] == os.getpid()
+    assert claims.read(tmp_path / "run") is None
+    assert list((tmp_path / "run").iterdir()) == []
+    with claims.claimed(tmp_path / "run") as third:
+        assert third is not None
+
+
+@pytest.mark.parametrize(("age", "is_lost"), [(0, False), (50, False), (70, True)])
+def test_another_machines_claim_is_lost_when_it_is_not_touched(tmp_path, age, is_lost):
+    path = tmp_path / "claim.json"
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "0", "round": 3}))
+    then = time.time() - age
+    os.utime(path, (then, then))
+    with claims.claimed(tmp_path) as mine:
+        assert (mine is not None) == is_lost
+    assert (claims.read(tmp_path) is None) == is_lost
+
+
+def test_a_killed_programs_claim_is_lost_at_once(tmp_path):
+    path = tmp_path / "claim.json"
+    about = {"host": os.uname().nodename, "pid": 1, "token": "0", "round": 3}
+    path.write_text(json.dumps(about))
+    with claims.claimed(tmp_path) as mine:
+        assert mine is not None
+
+
+def test_a_claim_is_touched_and_says_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "_BEAT_SECONDS", 0.02)
+    with claims.claimed(tmp_path) as mine:
+        mine.note(5)
+        until = time.monotonic() + 10
+        while claims.read(tmp_path)["round"] != 5 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert claims.read(tmp_path)["round"] == 5
+
+
+def test_who_has_lost_it_does_not_take_it_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "_BEAT_SECONDS", 0.02)
+    other = {"host": "elsewhere", "pid": 1, "token": "other", "round": 0}
+    with claims.claimed(tmp_path) as mine:
+        mine.note(1)
+        (tmp_path / "claim.json").write_text(json.dumps(other))
+        time.sleep(0.2)
+    assert claims.read(tmp_path) == other
+
+
+@pytest.mark.slow
+def test_four_programs_share_a_table_while_three_are_killed(tmp_path):
+    def command(folder: pathlib.Path) -> list[str]:
+        program = [sys.executable, "-m", "experiments.hdafl.table5", "--scale=smoke"]
+        return [*program, "--jobs=1", "--seeds=6", f"--output_dir={folder}"]
+
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    subprocess.run(command(alone), cwd=ROOT, check=True, capture_output=True, timeout=300)
+    draw = random.Random(1)
+    programs = [
+        subprocess.Popen(command(shared), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for program in programs[1:]:
+        time.sleep(draw.uniform(2, 5))
+        program.send_signal(signal.SIGKILL)
+    for program in programs:
+        program.communicate(timeout=300)
+    assert [program.returncode for program in programs] == [0, -9, -9, -9]
+    pages = [report.write([table5.EXPERIMENT], folder).parent for folder in (alone, shared)]
+    names = sorted(path.name for path in pages[0].glob("*.csv"))
+    assert names
+    for name in names:
+        assert (pages[0] / name).read_bytes() == (pages[1] / name).read_bytes()
+    assert not list(shared.rglob("claim.json"))
