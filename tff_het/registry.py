@@ -98,6 +98,14 @@ class Registry(Collection[str], Generic[T]):
             return _of_source(found) if isinstance(found, ast.FunctionDef) else []
         return _of_function(place) if inspect.isfunction(place) else []
 
+    def needed(self, name: str) -> list[str]:
+        """Returns the keyword-only parameters of a thing that was registered without a default."""
+        place = self._place(name)
+        if isinstance(place, str) or not callable(place):
+            return []
+        parameters = inspect.signature(place).parameters.values()
+        return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+
     def origin(self, name: str) -> str:
         """Returns the module that defines it; of what was registered, the file.
 

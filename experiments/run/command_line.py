@@ -202,7 +202,9 @@ def _read(
                 f"Not a flag: {' '.join(rest[1:])}. Several values have commas between them"
             )
     except flags.UnrecognizedFlagError as error:
-        now = options.RENAMED.get(error.flagname)
+        now, owner = options.RENAMED.get(error.flagname), error.flagname.partition(".")[0]
+        if owner != error.flagname and not options.is_owner(owner):
+            refuse(f"--{error.flagname}: nothing is called {owner!r} ({_PLUGIN}).")
         refuse(f"--{error.flagname} is now called --{now}." if now else f"{error} ({_ALL})")
     # A flagfile may be missing, a folder, or no text.
     except (flags.Error, OSError, UnicodeDecodeError) as error:
@@ -215,6 +217,7 @@ def _read(
 
 
 _ALL = "--help lists all flags"
+_PLUGIN = "--plugin=FILE.py registers what is yours"
 
 
 def _asks_for_help(argv: Sequence[str]) -> bool:
@@ -228,7 +231,7 @@ def _help_of(title: str, known: Mapping[str, Field]) -> str:
         text = f"{flag}: {field.help}"
         if values := kinds.hint(field.kind):
             text += f" Values: {values.removesuffix(', ...')}."
-        if field.default is not None and "Default:" not in field.help:
+        if field.default not in (None, "", ()) and "Default:" not in field.help:
             text += f" Default: {kinds.text(field.default)}."
         lines.append(
             textwrap.fill(

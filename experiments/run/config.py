@@ -66,13 +66,13 @@ class Method:
     """Method: what is trained. Several methods run on the same clients and cohorts.
 
     Attributes:
-      method: Methods to compare. A round of centralized is one local training (local_epochs or
-        local_steps) on the pooled examples of all clients.
+      method: Methods to compare (`experiments.list methods` shows them). A round of centralized is
+        one local training (local_epochs or local_steps) on the pooled examples of all clients.
       pooled: What centralized trains on: the examples of all clients, or the server's
         --initial_examples.
       ensemble_selection: What the server evaluates models on (methods opt_fl and mix_fl): its
         --selection_examples, or, as the paper, the test set, which makes results too good.
-      model: The network. Default: what suits the data set.
+      model: The network (`experiments.list models` shows them). Default: what suits the data set.
       loss: The loss. cross_entropy_of_softmax takes the softmax for logits, as LG-FedAvg's code
         does.
       standardize: Scale inputs to mean 0 and variance 1 over the training examples, for each
@@ -118,11 +118,11 @@ class Training:
       local_epochs: Passes over a client's examples in a round (E).
       local_steps: Steps in a round, instead of --local_epochs.
       at_most_one_pass: With --local_steps: stop at the end of the first pass.
-      batch_size: Examples in a step (B).
+      batch_size: Examples in a step (B). Default: 32, or what suits the data set.
       shuffle: Whether each pass has an order of its own.
       client_optimizer: The clients' optimizer, new in every round.
-      client_learning_rate: Its learning rate.
-      client_momentum: Its momentum (sgd).
+      client_learning_rate: Its learning rate. Default: 0.05, or what suits the data set.
+      client_momentum: Its momentum (sgd). Default: 0, or what suits the data set.
       learning_rate_decay: In round t, counted from 0, the clients' rate is client_learning_rate /
         (1 + decay * t).
       weight_decay: L2 weight decay in the clients' gradients.
@@ -253,7 +253,7 @@ FIELDS = {
 WITHOUT_EFFECT = (
     *("runtime", "clients_in_parallel", "workers", "worker_deadline", "shared_examples_dir"),
     *("output_dir", "data_dir", "checkpoint_every", "keep_checkpoints", "client_store"),
-    *("tracking", "start_from", "save_initial_weights"),
+    *("tracking", "start_from", "save_initial_weights", "plugin"),
 )
 # Settings that do not define a run: with others, a run may go on where it stopped.
 NOT_OF_THE_RUN = ("rounds", "new_test", "delta", "method", *WITHOUT_EFFECT)
@@ -287,9 +287,9 @@ class Layer(NamedTuple):
     origin: str
     values: Mapping[str, Any]
 
-    def naming(self, name: str, value: Any) -> str:
-        """How an error names a setting."""
-        shown = f"{name}={kinds.text(value)}"
+    def naming(self, name: str, *value: Any) -> str:
+        """How an error names a setting, with its value or without."""
+        shown = "=".join([name, *map(kinds.text, value)])
         return f"--{shown}" if self.origin in ("flag", "setting") else f"{self.origin}: {shown}"
 
 
@@ -425,7 +425,7 @@ def resolve(layers: Iterable[Layer]) -> RunConfig:
         raise ValueError(
             f"--method needs one or more different methods, found {list(values['method'])}."
         )
-    chosen = options.chosen(values)
+    chosen = options.chosen(values, FIELDS)
     set_options: dict[str, dict[str, Any]] = {}
     suited = DEFAULTS.get(values["dataset"], {})
     for layer in (Layer(f"suits {values['dataset']}", suited), *given):
@@ -433,7 +433,7 @@ def resolve(layers: Iterable[Layer]) -> RunConfig:
         for name in sorted(set(layer.values) - set(FIELDS), key=lambda name: "." in name):
             if layer.values is suited and name.partition(".")[0] != values["partition"]:
                 continue
-            for owner, option in options.find(name, chosen, list(FIELDS)):
+            for owner, option in options.find(layer.naming(name), name, chosen, list(FIELDS)):
                 set_options.setdefault(owner, {})[option.name] = parsed(layer, name, option)
                 origins[f"{owner}.{option.name}"] = layer.origin
     _check(values)

@@ -75,12 +75,15 @@ def deal(config: RunConfig) -> Dealt:
         "among": at_server.clients if len(at_server.clients) < len(dataset.train["y"]) else None,
         **config.given_to(data.partition),
     }
-    if data.local_test_fraction is not None:
-        divided = partitions.make_with_local_test(
-            data.partition, dataset, fraction=data.local_test_fraction, **common
-        )
-        return Dealt(*divided, *kept)
-    partition = partitions.make(data.partition, dataset.train, dataset.test, **common)
+    try:
+        if data.local_test_fraction is not None:
+            divided = partitions.make_with_local_test(
+                data.partition, dataset, fraction=data.local_test_fraction, **common
+            )
+            return Dealt(*divided, *kept)
+        partition = partitions.make(data.partition, dataset.train, dataset.test, **common)
+    except ValueError as error:
+        raise ValueError(f"--partition={data.partition}: {error}") from error
     return Dealt(dataset, partition, *kept)
 
 

@@ -92,7 +92,9 @@ def run(
       DivergedError: If a loss is not finite any more.
     """
     if len(config.method.method) != 1:
-        raise ValueError(f"Expected one method, found {', '.join(config.method.method)}.")
+        raise ValueError(
+            f"Expected one method, found {', '.join(config.method.method)}: run a config of each."
+        )
     made = setup.make(config)
     ((name, process),) = processes.build(made).items()
     temporary = tempfile.TemporaryDirectory() if folder is None else None

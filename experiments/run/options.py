@@ -3,7 +3,8 @@
 They are found by their signatures, so that what a plugin registers has some too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.run.fields import Field
@@ -53,17 +54,37 @@ def owners() -> Iterator[tuple[str, str, dict[str, Field]]]:
                 yield role, name, found
 
 
-def chosen(values: Mapping[str, Any]) -> dict[str, dict[str, Field]]:
+def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, dict[str, Field]]:
     """Returns the options of what the settings choose, by owner.
 
+    Args:
+      values: The settings.
+      settings: What can be set of every run: no option may have such a name.
+
     Raises:
-      ValueError: If there is no such method.
+      ValueError: If there is no such method, or what it takes cannot be set.
     """
     found: dict[str, dict[str, Field]] = {}
-    for role in REGISTRIES:
+    for role, registry in REGISTRIES.items():
         names = values[role]
         for name in (names,) if isinstance(names, str) else names:
-            found[name] = {**found.get(name, {}), **of(role, name)}
+            if name not in registry:
+                raise ValueError(
+                    f"There is no {role} {name!r}; there are: {', '.join(registry)}. "
+                    "--plugin=FILE.py registers others."
+                )
+            if needed := set(registry.needed(name)) - set(_GIVEN):
+                raise ValueError(
+                    f"{role.capitalize()} {name!r} cannot be built: its parameter "
+                    f"{min(needed)} has no default."
+                )
+            own = of(role, name)
+            if clash := sorted(set(own) & set(settings)):
+                raise ValueError(
+                    f"{role.capitalize()} {name!r} has a parameter {clash[0]}, which is a setting "
+                    "of every run: give it another name."
+                )
+            found[name] = {**found.get(name, {}), **own}
     return found
 
 
@@ -73,11 +94,15 @@ def is_owner(name: str) -> bool:
 
 
 def find(
-    name: str, chosen_options: Mapping[str, Mapping[str, Field]], settings: Sequence[str]
+    shown: str,
+    name: str,
+    chosen_options: Mapping[str, Mapping[str, Field]],
+    settings: Sequence[str],
 ) -> list[tuple[str, Field]]:
     """Returns the owners and options that a name stands for, 'owner.option' or 'option'.
 
     Args:
+      shown: How errors name it.
       name: The name.
       chosen_options: The options of what is chosen, by owner.
       settings: What else can be set, to guess what was meant.
@@ -94,16 +119,16 @@ def find(
     if found:
         return found
     if name in RENAMED:
-        raise ValueError(f"--{name} is now called --{RENAMED[name]}.")
+        raise ValueError(f"{shown} is now called {RENAMED[name]}.")
     having = [(r, o) for r, o, known in owners() if option in known and owner in ("", o)]
     if not having:
-        raise ValueError(_unknown(name, settings))
+        raise ValueError(_unknown(shown, name, chosen_options, settings))
     roles = dict.fromkeys(role for role, _ in having)
     needed = " or ".join(
         f"--{role}={' or '.join(o for r, o in having if r == role)}" for role in roles
     )
     now = ", ".join(_now(role, chosen_options) for role in roles)
-    raise ValueError(f"--{name} belongs to {needed}; found {now}.")
+    raise ValueError(f"{shown} belongs to {needed}; found {now}.")
 
 
 def _now(role: str, chosen_options: Mapping[str, Any]) -> str:
@@ -111,8 +136,17 @@ def _now(role: str, chosen_options: Mapping[str, Any]) -> str:
     return f"--{role}={','.join(names)}"
 
 
-def _unknown(name: str, settings: Sequence[str]) -> str:
-    known = [*settings, *dict.fromkeys(option for _, _, own in owners() for option in own)]
-    near = [other for other in known if name in other or other in name][:5]
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return f"There is no setting {name!r} (--help lists all).{hint}"
+def _unknown(
+    shown: str,
+    name: str,
+    chosen_options: Mapping[str, Mapping[str, Field]],
+    settings: Sequence[str],
+) -> str:
+    owner, _, option = name.rpartition(".")
+    if owner and not is_owner(owner):
+        return f"{shown}: nothing is called {owner!r}. --plugin=FILE.py registers others."
+    known = {owner: chosen_options.get(owner, {})} if owner else chosen_options
+    names = [*(() if owner else settings), *(o for own in known.values() for o in own)]
+    near = difflib.get_close_matches(option, dict.fromkeys(names), 3, 0.7)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"{shown}: there is no such setting (--help lists all).{hint}"

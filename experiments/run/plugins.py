@@ -1,8 +1,9 @@
 """Plugins: modules of yours that register methods, networks, data sets and partitions."""
 
+import ast
+import functools
 import hashlib
 import importlib
-import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +24,7 @@ def load(names: Iterable[str]) -> None:
         if module in sys.modules:
             continue
         if name.endswith(".py") and not path.is_file():
-            raise ValueError(f"--plugin={name}: there is no such file.")
+            raise ValueError(f"--plugin={name}: there is no such file in {Path.cwd()}.")
         if name.endswith(".py"):
             # What stands beside it can be imported by it.
             sys.path.insert(0, str(path.parent.absolute()))
@@ -36,9 +37,19 @@ def load(names: Iterable[str]) -> None:
 
 
 def fingerprint(names: Iterable[str]) -> str | None:
-    """SHA-256 (hex) over the plugins' files, which must be loaded; None without any."""
-    digest = hashlib.sha256()
-    for name in names:
-        file = sys.modules[Path(name).stem if name.endswith(".py") else name].__file__
-        digest.update(Path(file).read_bytes() if file else b"")
-    return digest.hexdigest() if names else None
+    """Tells the programs of plugins, which must be loaded, from others; None without any."""
+    modules = [sys.modules[Path(n).stem if n.endswith(".py") else n] for n in names]
+    return " ".join(meaning(Path(m.__file__)) for m in modules if m.__file__) or None
+
+
+@functools.lru_cache
+def meaning(path: Path) -> str:
+    """SHA-256 (hex) of a program without comments, docstrings, layout and what registries list."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        # A string that stands alone does nothing.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(None)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Registry":
+            node.args = node.args[:1]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

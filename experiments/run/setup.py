@@ -59,14 +59,17 @@ def make(config: RunConfig) -> Setup:
         columns=(*_columns(config, dataset), *protected),
     )
     selection = at_server.selection(config, dealt, population.columns)
-    architecture = architectures.make(
-        config.method.model,
-        population.element_spec,
-        dataset.num_classes,
-        statistics=dataset.statistics() if config.method.standardize else None,
-        vocabulary_size=len(dataset.vocabulary),
-        **config.given_to(config.method.model),
-    )
+    try:
+        architecture = architectures.make(
+            config.method.model,
+            population.element_spec,
+            dataset.num_classes,
+            statistics=dataset.statistics() if config.method.standardize else None,
+            vocabulary_size=len(dataset.vocabulary),
+            **config.given_to(config.method.model),
+        )
+    except ValueError as error:
+        raise ValueError(f"{error} Choose another --model, such as mlp.") from error
     architecture = dataclasses.replace(
         architecture,
         loss=training.loss(config, dataset.num_classes),

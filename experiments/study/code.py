@@ -7,12 +7,11 @@ and layout do not count, nor what only reads settings, since a run's key has the
 
 import ast
 import functools
-import hashlib
 import importlib.util
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from experiments.run import options
+from experiments.run import options, plugins
 
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
@@ -68,7 +67,7 @@ def _files(roots: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
             continue
         path = _path(module)
         assert path is not None, module
-        found[module] = _meaning(path)
+        found[module] = plugins.meaning(path)
         waiting += _imported(path)
     return tuple(sorted(found.items()))
 
@@ -110,16 +109,3 @@ def _imported(path: Path) -> tuple[str, ...]:
             modules = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
             found |= {module for module in modules if _path(module) is not None}
     return tuple(sorted(found))
-
-
-@functools.lru_cache
-def _meaning(path: Path) -> str:
-    """A digest of the program without comments, docstrings, layout and what registries list."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        # A string that stands alone does nothing.
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            node.value = ast.Constant(None)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Registry":
-            node.args = node.args[:1]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

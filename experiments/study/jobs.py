@@ -16,25 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
 from experiments.study import runner, store
 from experiments.study.experiment import Call
 from experiments.study.runner import Executing, Task
 from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
+from tff_het.backend import internals
 
 _OPEN_CELLS = 8  # What was built for so many is still kept when their next seeds come.
 
 
 def possible() -> bool:
     """Whether this program can be forked: TensorFlow has not started in it."""
-    threading = tf.config.threading
-    try:
-        threading.set_inter_op_parallelism_threads(threading.get_inter_op_parallelism_threads())
-    except RuntimeError:
-        return False
-    return True
+    return not internals.has_started()
 
 
 def run_all(

@@ -228,7 +228,7 @@ def _make(task: Task, data_dir: str | None, runtime_name: str, claim: claims.Cla
         found = _find_data(task, data_dir)
         key = _key(found, task)
         about = _about(task, found, runtime_name)
-        _prepare(task, key, about)
+        _prepare(task, key)
         earlier, began = _seconds_before(task), time.perf_counter()
         metrics = _work(task, found, claim)
         seconds = earlier + time.perf_counter() - began
@@ -251,13 +251,13 @@ def _key(found: Mapping[str, data.Available], task: Task) -> str:
     return identity.key(task.cell.work, [one.fingerprint for one in found.values()])
 
 
-def _prepare(task: Task, key: str, about: Mapping[str, Any]) -> None:
+def _prepare(task: Task, key: str) -> None:
     """Clears away what was begun with other flags, data or code, and says what is begun now."""
     run = store.read(task.folder)
     # A function begins anew; training goes on where it was.
     if run.record.get("key") != key or isinstance(task.cell.work, Call):
         shutil.rmtree(run.files, ignore_errors=True)
-    store.write(task.folder, Status.UNFINISHED, key, **about)
+    store.write(task.folder, Status.UNFINISHED, key)
     run.files.mkdir(exist_ok=True)
 
 

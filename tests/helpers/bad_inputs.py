@@ -285,7 +285,11 @@ PLACES = [
     Row("--config=/does/not/exist.yaml", "--config=/does/not/exist.yaml cannot be read"),
     Row("--config={in}/a", "is no YAML", makes=file("a", b"a: [b")),
     Row("--config={in}/a", "expected settings by name", makes=file("a", b"- a")),
-    Row("--config={in}/a", "There is no setting 'roundz'", makes=file("a", b"roundz: 3")),
+    Row(
+        "--config={in}/a",
+        "/a: roundz: there is no such setting (--help lists all). Did you mean rounds?",
+        makes=file("a", b"roundz: 3"),
+    ),
     Row("--config={in}/a", "a: rounds=0: expected a whole number", makes=file("a", b"rounds: 0")),
     Row("--plugin=/does/not/exist.py", "there is no such file"),
     Row("--plugin=no_such_module", "--plugin=no_such_module cannot be imported"),

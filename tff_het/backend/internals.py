@@ -35,6 +35,7 @@ __all__ = [
     "draws_with_seed",
     "forget",
     "has_container",
+    "has_started",
     "is_compatible_dtype",
     "is_compatible_shape",
     "make_data_set_from_elements",
@@ -43,6 +44,11 @@ __all__ = [
     "tensorflow_to_type",
     "type_to_tf_structure",
 ]
+
+
+def has_started() -> bool:
+    """Whether TensorFlow has done anything in this process, so that its threads are there."""
+    return context.context()._initialized
 
 
 def optimized(block: Any) -> Any:

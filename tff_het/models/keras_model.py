@@ -250,7 +250,10 @@ def _choose_local(keras_model: keras.Model, local: Local) -> set[int]:
         chosen = {id(v) for v in keras_model.weights if local(_path(v))}
         if not chosen:
             paths = ", ".join(_path(v) for v in keras_model.weights)
-            raise ValueError(f"`local` matches no variable of the model, which has: {paths}.")
+            raise ValueError(
+                f"`local` matches no variable of the model, which has: {paths}. Keep all of them "
+                "global with ()."
+            )
         return chosen
     if isinstance(local, str):
         raise ValueError(f"`local` is a list of layer names: write [{local!r}].")

@@ -77,7 +77,7 @@ class Partition:
         if empty_train:
             raise ValueError(
                 f"{where}: {len(empty_train)} of {len(self.client_ids)} clients have no training"
-                f" examples ({_some(empty_train)}). Ask for fewer clients."
+                f" examples ({_some(empty_train)}). Ask for fewer clients or other options."
             )
         empty_test = self._without("test")
         if empty_test and not self.allow_empty_test:

@@ -161,9 +161,10 @@ class Checkpoints:
         saved, wanted = json.loads(about["config"]), json.loads(json.dumps(dict(config)))
         different = [k for k in {**saved, **wanted} if saved.get(k) != wanted.get(k)]
         if different:
-            changes = "; ".join(
-                f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in sorted(different)
-            )
+            told = {k: f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in different}
+            for name in [name for name in told if name.endswith("_fingerprint")]:
+                told[name] = f"another content of {name.removesuffix('_fingerprint')}"
+            changes = "; ".join(told[name] for name in sorted(told))
             raise CheckpointError(
                 f"Give another output folder, or delete this one: {self._path} belongs to a run "
                 f"with other settings ({changes})."

@@ -200,11 +200,15 @@ def test_two_methods_have_options_of_their_own():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nope": 1}, "There is no setting 'nope'"),
-        ({"hdafl.nope": 1}, "There is no setting 'hdafl.nope'"),
+        ({"nope": 1}, "--nope: there is no such setting"),
+        ({"hdafl.nope": 1}, "--hdafl.nope: there is no such setting"),
+        ({"hdafl.local_layer": 1}, "Did you mean local_layers?"),
+        ({"methd": "hdafl"}, "Did you mean method?"),
+        ({"mine": {"a": 1}}, "--mine: there is no such setting"),
+        ({"mine.a": 1}, r"nothing is called 'mine'. --plugin=FILE.py registers"),
         ({"q": 1}, "--q belongs to --method=q_ffl; found --method=hdafl,fed_avg"),
         ({"waffle": {"temperature": 1}}, "belongs to --method=waffle"),
-        ({"dirichlet_alpha": 1}, "is now called --dirichlet.alpha"),
+        ({"dirichlet_alpha": 1}, "--dirichlet_alpha is now called dirichlet.alpha"),
         ({"rounds": 1.5}, "--rounds=1.5: expected a whole number"),
         ({"rounds": None}, "--rounds=None: expected a whole number"),
         ({"bias": "perhaps"}, "--bias=perhaps: expected true or false"),

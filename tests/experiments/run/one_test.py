@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import train
-from experiments.run import RunConfig, one, processes, run, setup
+from experiments.run import RunConfig, one, plugins, processes, run, setup
 from tff_het.methods import METHODS
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
@@ -131,6 +131,10 @@ def test_a_plugins_method_stands_beside_ours(tmp_path, capsys):
         config = RunConfig.of(plugin=[str(path)], method=method)
         before = processes.identity(setup.make(config), method)
         path.write_text(path.read_text() + "# Another.\n")
+        plugins.meaning.cache_clear()
+        assert processes.identity(setup.make(config), method) == before
+        path.write_text(path.read_text() + "another = 1\n")
+        plugins.meaning.cache_clear()
         assert processes.identity(setup.make(config), method) != before
     finally:
         METHODS._places.pop(method, None)
@@ -150,6 +154,30 @@ def test_a_plugins_options_stand_in_the_file_that_names_it(tmp_path, named_in, c
         with pytest.raises(SystemExit):
             train.main([f"--config={config}", *flags, "--print_config"])
         assert f"{method}:\n  strength: 0.25 " in capsys.readouterr().out
+    finally:
+        METHODS._places.pop(method, None)
+        sys.modules.pop(path.stem, None)
+        sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("strength: float", "parameter strength has no default"),
+        ("rounds: int = 3", "has a parameter rounds, which is a setting of every run"),
+    ],
+)
+def test_a_method_that_cannot_be_set_is_refused(tmp_path, parameter, message):
+    path = tmp_path / f"plugin_{tmp_path.name}.py".replace("-", "_")
+    method = f"mine_{path.stem}"
+    path.write_text(
+        "from tff_het.methods import METHODS\n"
+        f"def build(architecture, training, *, seed: int, {parameter}): ...\n"
+        f"METHODS.register({method!r}, build)\n"
+    )
+    try:
+        with pytest.raises(ValueError, match=message):
+            RunConfig.of(plugin=str(path), method=method)
     finally:
         METHODS._places.pop(method, None)
         sys.modules.pop(path.stem, None)

@@ -151,11 +151,11 @@ def test_another_start_is_another_run(first, tmp_path):
     before = (folder / "metrics.csv").read_bytes()
     one.run(RunConfig.of(**second(tmp_path / "same", rounds="2")), folder).close()
     assert (folder / "metrics.csv").read_bytes().startswith(before)
-    with pytest.raises(CheckpointError, match="start_fingerprint: "):
+    with pytest.raises(CheckpointError, match="another content of start"):
         one.run(RunConfig.of(**second(tmp_path / "other", rounds="2")), folder).close()
     values = second(first, rounds="2")
     del values["start_from"]
-    with pytest.raises(CheckpointError, match=r"start_fingerprint: .* there, None now"):
+    with pytest.raises(CheckpointError, match="another content of start"):
         one.run(RunConfig.of(**values), folder).close()
 
 

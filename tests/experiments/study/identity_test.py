@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from experiments.hdafl.figure1 import two_clients
+from experiments.run import plugins
 from experiments.study import code, identity
 from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
@@ -34,7 +35,7 @@ def voided_by(monkeypatch, tmp_path):
     """Says whose keys change with one file's text."""
 
     def forget():
-        for cached in (code._files, code._imported, code._meaning):
+        for cached in (code._files, code._imported, plugins.meaning):
             cached.cache_clear()
 
     def voided_by(module: str, old: str, new: str) -> set[str]:
