@@ -15,7 +15,7 @@ from experiments import report
 from experiments.run import command_line, plugins
 from experiments.study import program
 from experiments.study.experiment import Cell, Experiment, Form, Grid, Position, Scale, Training
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from tff_het.datasets import DATASETS
 from tff_het.kinds import Whole
 from tff_het.methods import METHODS
@@ -105,7 +105,7 @@ def experiment(
         Position(
             f"{method} - {reference}",
             "/".join(place),
-            difference(measure(place, method), measure(place, reference)),
+            measure(place, method) - measure(place, reference),
             form,
         )
         for method in method_names[1:]

@@ -27,7 +27,7 @@ from experiments.study.experiment import (
     Printed,
     Scale,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 
 _DATA, _TIMES, _OWN = "cifar10", "times", "own features"
 _ACCURACY = own_features.ACCURACY
@@ -159,10 +159,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     "gain without shuffling - with everything shuffled",
-                    difference(
-                        settings.gain(_DATA, "0.0", _ACCURACY),
-                        settings.gain(_DATA, "1.0", _ACCURACY),
-                    ),
+                    settings.gain(_DATA, "0.0", _ACCURACY) - settings.gain(_DATA, "1.0", _ACCURACY),
                     form=PERCENT,
                 ),
             ),
@@ -172,12 +169,8 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     "gain on the embeddings - on CIFAR-10's own features",
-                    difference(
-                        settings.gain(_DATA, "0.0", _ACCURACY),
-                        difference(
-                            metric(_OWN, "cgau_accuracy"), metric(_OWN, "baseline_accuracy")
-                        ),
-                    ),
+                    settings.gain(_DATA, "0.0", _ACCURACY)
+                    - (metric(_OWN, "cgau_accuracy") - metric(_OWN, "baseline_accuracy")),
                     form=PERCENT,
                 ),
             ),

@@ -23,7 +23,7 @@ from experiments.study.experiment import (
     Position,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results
 
 _CELL = "xor"
@@ -113,14 +113,14 @@ EXPERIMENT = Experiment(
         ),
         Claim(
             "Ours: it does so from more seeds than an MLP of two ReLU units.",
-            (Check("CGAU - MLP", difference(_solved("cgau"), _solved("mlp"))),),
+            (Check("CGAU - MLP", _solved("cgau") - _solved("mlp")),),
         ),
         Claim(
             "Turning off either kind of conditioning costs the trained unit accuracy.",
             tuple(
                 Check(
                     f"accuracy of CGAU - {title}",
-                    difference(metric(_CELL, "cgau_accuracy"), metric(_CELL, f"{name}_accuracy")),
+                    metric(_CELL, "cgau_accuracy") - metric(_CELL, f"{name}_accuracy"),
                     form=PERCENT,
                 )
                 for name, title in xor.ABLATIONS.items()

@@ -18,7 +18,7 @@ from experiments.run import processes, setup
 from experiments.run.config import RunConfig
 from experiments.study import program
 from experiments.study.experiment import Call, Cell, Experiment, Form, Grid, Position, Scale
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from tff_het import seeding
 from tff_het.evaluation.new_client import NewClient
 from tff_het.simulation import cohorts, loop
@@ -134,7 +134,7 @@ EXPERIMENT = Experiment(
                     Position(
                         row,
                         "More than with zero conditioning",
-                        difference(metric(_CELL, name), metric(_CELL, "cgau_before")),
+                        metric(_CELL, name) - metric(_CELL, "cgau_before"),
                         _FORM,
                     ),
                 )

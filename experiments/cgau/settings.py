@@ -16,7 +16,7 @@ from experiments.study.experiment import (
     Position,
     Training,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.sections import values
 from experiments.study.store import Results
 
@@ -118,9 +118,7 @@ def grid(data: str, title: str, name: str, form: Form, *, compare: bool = True) 
 
 def gain(data: str, level: str, name: str, method: str = CGAU, over: str = BASELINE) -> Measure:
     """By how much a method is better than another, in a number of their runs."""
-    return difference(
-        metric(cell_name(data, level, method), name), metric(cell_name(data, level, over), name)
-    )
+    return metric(cell_name(data, level, method), name) - metric(cell_name(data, level, over), name)
 
 
 def check(data: str, level: str, name: str, form: Form = PERCENT) -> Check:

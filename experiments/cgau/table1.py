@@ -24,7 +24,7 @@ from experiments.study.experiment import (
     Printed,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from tff_het import datasets, partitions
 from tff_het.evaluation import heterogeneity
 
@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
         Claim(
             "Γ falls as shuffling rises, from each level to the next.",
             tuple(
-                Check(f"Γ at {low} - at {high}", difference(_gamma(low), _gamma(high)), form=_FORM)
+                Check(f"Γ at {low} - at {high}", _gamma(low) - _gamma(high), form=_FORM)
                 for low, high in pairwise(SHUFFLED)
             ),
         ),

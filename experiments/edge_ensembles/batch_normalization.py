@@ -21,7 +21,6 @@ from experiments.study.experiment import (
     Position,
     Printed,
 )
-from experiments.study.measures import difference
 
 _WITHOUT = "Without batch normalisation"
 _AVERAGED = "With, statistics averaged"
@@ -65,7 +64,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     f"accuracy of the ensemble, {_WITHOUT.lower()} - with",
-                    difference(accuracy(_WITHOUT), accuracy(_AVERAGED)),
+                    accuracy(_WITHOUT) - accuracy(_AVERAGED),
                 ),
             ),
         ),
@@ -74,7 +73,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     f"accuracy of the ensemble, {_WITHOUT.lower()} - with, statistics kept",
-                    difference(accuracy(_WITHOUT), accuracy(_KEPT)),
+                    accuracy(_WITHOUT) - accuracy(_KEPT),
                 ),
             ),
         ),

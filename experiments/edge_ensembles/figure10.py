@@ -31,7 +31,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results, Run
 
 # Of the least to the highest frequency, as the paper's panels go from the largest divergence on.
@@ -103,7 +103,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             tuple(
                 Check(
                     f"mean divergence of {layer}, F = {fewer} - F = {more}",
-                    difference(_mean(data, fewer, layer), _mean(data, more, layer)),
+                    _mean(data, fewer, layer) - _mean(data, more, layer),
                     form=_DIVERGENCE,
                 )
                 for fewer, more in itertools.pairwise(_PANELS)
@@ -116,7 +116,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             tuple(
                 Check(
                     f"accuracy of the ensemble at F = {_BEST} - F = {other}",
-                    difference(accuracy(_run(data, _BEST)), accuracy(_run(data, other))),
+                    accuracy(_run(data, _BEST)) - accuracy(_run(data, other)),
                 )
                 for other in _PANELS
                 if other != _BEST

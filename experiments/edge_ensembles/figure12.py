@@ -25,7 +25,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results
 from tff_het.evaluation import panels
 
@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     f"correlation with the ensemble's, {_OWNER} - {_STRANGER}",
-                    difference(_alike(_OWNER), _alike(_STRANGER)),
+                    _alike(_OWNER) - _alike(_STRANGER),
                     form=_CORRELATION,
                 ),
             ),

@@ -24,7 +24,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results
 from tff_het.evaluation import panels
 
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
             tuple(
                 Check(
                     f"imbalance at {device}, {ENTROPY} - {RANDOM}",
-                    difference(_imbalance(ENTROPY, device), _imbalance(RANDOM, device)),
+                    _imbalance(ENTROPY, device) - _imbalance(RANDOM, device),
                 )
                 for device in DEVICES
             ),

@@ -31,7 +31,7 @@ from experiments.study.experiment import (
     Position,
     Printed,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 
 _PLACE = "§IV-B"
 _REACHED = "three local models reach the highest accuracy they can, 20%, 20%, 30%"
@@ -52,7 +52,7 @@ def _rises(of: str) -> Claim:
         tuple(
             Check(
                 f"accuracy at E = {many} - E = {few}",
-                difference(accuracy(run_name(many), of), accuracy(run_name(few), of)),
+                accuracy(run_name(many), of) - accuracy(run_name(few), of),
             )
             for few, many in (("1", "15"), ("15", MOST_EPOCHS))
         ),
@@ -63,7 +63,7 @@ def _steps() -> tuple[Check, ...]:
     return tuple(
         Check(
             f"accuracy of the ensemble at E = {more} - E = {fewer}",
-            difference(accuracy(run_name(more)), accuracy(run_name(fewer))),
+            accuracy(run_name(more)) - accuracy(run_name(fewer)),
         )
         for fewer, more in itertools.pairwise(EPOCHS)
     )

@@ -5,7 +5,7 @@ python -m experiments.edge_ensembles.figure6 --scale=quick --data_dir=DIR --outp
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from experiments.edge_ensembles import bars, settings, sizes
 from experiments.edge_ensembles.settings import (
@@ -29,8 +29,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference
-from experiments.study.store import Run
+from experiments.study.measures import Measure
 
 # By how much a local model may exceed the share of its classes.
 _MARGIN = 0.03
@@ -46,13 +45,7 @@ def _run(frequency: str) -> str:
 
 
 def _below_share(device: str) -> Measure:
-    most = own_share(device) + _MARGIN
-
-    def compute(runs: Mapping[str, Run]) -> float | None:
-        found = accuracy(_run(ONCE), device).compute(runs)
-        return None if found is None else most - found
-
-    return Measure((_run(ONCE),), compute)
+    return own_share(device) + _MARGIN - accuracy(_run(ONCE), device)
 
 
 EXPERIMENT = Experiment(
@@ -77,7 +70,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     "accuracy at F = 10 - F = 1",
-                    difference(accuracy(_run(OFTEN)), accuracy(_run(ONCE))),
+                    accuracy(_run(OFTEN)) - accuracy(_run(ONCE)),
                 ),
             ),
         ),
@@ -86,7 +79,7 @@ EXPERIMENT = Experiment(
             tuple(
                 Check(
                     f"accuracy at F = {more} - F = {fewer}",
-                    difference(accuracy(_run(more)), accuracy(_run(fewer))),
+                    accuracy(_run(more)) - accuracy(_run(fewer)),
                 )
                 for more, fewer in itertools.pairwise(FREQUENCIES)
             ),

@@ -4,7 +4,7 @@ python -m experiments.edge_ensembles.figure7 --scale=quick --data_dir=DIR --outp
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from experiments.edge_ensembles import bars, settings, sizes
 from experiments.edge_ensembles.settings import (
@@ -32,8 +32,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
-from experiments.study.store import Run
+from experiments.study.measures import Measure, metric
 
 _BUDGETS = (BUDGET, LARGE_BUDGET)
 # What counts as no big difference.
@@ -82,13 +81,7 @@ def _row(budget: int) -> str:
 
 def _gap(method: str, budget: int) -> Measure:
     """Margin left of 5 points."""
-    distance = difference(accuracy(_run(method, budget)), accuracy(_run(MIX, budget)))
-
-    def compute(runs: Mapping[str, Run]) -> float | None:
-        found = distance.compute(runs)
-        return None if found is None else _BIG - abs(found)
-
-    return Measure(distance.cells, compute)
+    return _BIG - abs(accuracy(_run(method, budget)) - accuracy(_run(MIX, budget)))
 
 
 def _no_big_difference(text: str, method: str) -> Claim:

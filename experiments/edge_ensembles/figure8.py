@@ -29,7 +29,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results
 from tff_het.evaluation import figures
 
@@ -63,7 +63,7 @@ def _claim(text: str, *functions: str) -> Claim:
         tuple(
             Check(
                 f"accuracy of {function} - {RANDOM}, {column.lower()}",
-                difference(measure(function), measure(RANDOM)),
+                measure(function) - measure(RANDOM),
             )
             for function in functions
             for column, measure in _MEASURES.items()
@@ -118,10 +118,9 @@ EXPERIMENT = Experiment(
                 Check(
                     f"lead of {ENTROPY} over {RANDOM}, E = {_FEW} - E = {MOST_EPOCHS}, "
                     f"{column.lower()}",
-                    difference(
-                        difference(measure(_briefly(ENTROPY)), measure(_briefly(RANDOM))),
-                        difference(measure(ENTROPY), measure(RANDOM)),
-                    ),
+                    measure(_briefly(ENTROPY))
+                    - measure(_briefly(RANDOM))
+                    - (measure(ENTROPY) - measure(RANDOM)),
                 )
                 for column, measure in _MEASURES.items()
             ),

@@ -30,7 +30,7 @@ from experiments.study.experiment import (
     Grid,
     Position,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 
 _FUNCTIONS = (RANDOM, ENTROPY)
 _TITLES = {RANDOM: "Random choice", ENTROPY: "Active learning (max entropy)"}
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
             tuple(
                 Check(
                     f"accuracy of the ensemble - {device}, {function}",
-                    difference(_bars(function)[ENSEMBLE], _bars(function)[device]),
+                    _bars(function)[ENSEMBLE] - _bars(function)[device],
                 )
                 for function in _FUNCTIONS
                 for device in DEVICES
@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
             tuple(
                 Check(
                     f"accuracy of active learning - random choice, {bar}",
-                    difference(_bars(ENTROPY)[bar], _bars(RANDOM)[bar]),
+                    _bars(ENTROPY)[bar] - _bars(RANDOM)[bar],
                 )
                 for bar in (ENSEMBLE, *DEVICES)
             ),

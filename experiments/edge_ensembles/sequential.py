@@ -25,7 +25,7 @@ from experiments.study.experiment import (
     Position,
     Printed,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Run
 
 _SEQUENTIAL, _ENSEMBLE = "Sequential training", "AveFL, E45F10"
@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
             (
                 Check(
                     f"accuracy of {_ENSEMBLE} - {_SEQUENTIAL.lower()}",
-                    difference(accuracy(_ENSEMBLE), _RESULT),
+                    accuracy(_ENSEMBLE) - _RESULT,
                 ),
             ),
         ),

@@ -30,7 +30,7 @@ from experiments.study.experiment import (
     Scale,
     Training,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from experiments.study.store import Results
 
 _FILE = "class_counts.npy"
@@ -131,7 +131,7 @@ def _claim(data: str) -> Claim:
     distance = {s: metric(_name(data, s), "distance_mean") for s in (IID, NON_IID)}
     return Claim(
         f"({data}) classes are less balanced over the clients in non-i.i.d than in i.i.d.",
-        (Check("distance, non-i.i.d - i.i.d", difference(distance[NON_IID], distance[IID])),),
+        (Check("distance, non-i.i.d - i.i.d", distance[NON_IID] - distance[IID]),),
     )
 
 

@@ -24,7 +24,7 @@ from experiments.hdafl.settings import (
 )
 from experiments.study import program
 from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.study.measures import Measure, difference
+from experiments.study.measures import Measure
 from experiments.study.store import Results, Run
 
 _METRIC = "local_test_accuracy_mean"
@@ -73,7 +73,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             tuple(
                 Check(
                     f"roughness of {method}, C = {few} - C = {many}",
-                    difference(of(few, method), of(many, method)),
+                    of(few, method) - of(many, method),
                 )
                 for method in METHODS
             ),
@@ -83,7 +83,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             (
                 Check(
                     f"roughness of FedAvg - HDAFL, C = {few}",
-                    difference(of(few, "FedAvg"), of(few, "HDAFL")),
+                    of(few, "FedAvg") - of(few, "HDAFL"),
                 ),
             ),
         ),

@@ -17,7 +17,7 @@ from experiments.hdafl.settings import (
 )
 from experiments.study import program
 from experiments.study.experiment import Check, Claim, Experiment, Grid, Position, Printed
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 
 _METRIC = "local_test_accuracy_mean"
 _PLACE = "Table 3"
@@ -68,9 +68,7 @@ def _checks(data: str, setting: str, one: str, other: str, margin: float) -> tup
     return tuple(
         Check(
             f"{one} - {other}, {setting}, C = {selected}",
-            difference(
-                _accuracy(data, setting, selected, one), _accuracy(data, setting, selected, other)
-            ),
+            _accuracy(data, setting, selected, one) - _accuracy(data, setting, selected, other),
             margin,
         )
         for selected in settings.SELECTED[setting]

@@ -23,9 +23,7 @@ from experiments.study.experiment import Check, Claim, Experiment, Form, Grid, P
 from experiments.study.measures import (
     Measure,
     bytes_until,
-    difference,
     first_round,
-    ratio,
 )
 from experiments.study.store import Run
 
@@ -113,7 +111,7 @@ def _grid(data: str, title: str, *, compare: bool = True) -> Grid:
         ]
     for selected in SELECTED[NON_IID]:
         for column, measure in ((_ROUNDS, _rounds), (_MEGABYTES, _bytes)):
-            times = ratio(measure(data, selected, "FedAvg"), measure(data, selected, "HDAFL"))
+            times = measure(data, selected, "FedAvg") / measure(data, selected, "HDAFL")
             positions.append(Position(_times_row(selected), column, times, _TIMES))
     return Grid(title, tuple(positions), compare)
 
@@ -124,7 +122,7 @@ def _claim(data: str) -> Claim:
         tuple(
             Check(
                 f"MB of FedAvg - HDAFL, C = {selected}",
-                difference(_bytes(data, selected, "FedAvg"), _bytes(data, selected, "HDAFL")),
+                _bytes(data, selected, "FedAvg") - _bytes(data, selected, "HDAFL"),
                 form=_MB,
             )
             for selected in SELECTED[NON_IID]

@@ -20,13 +20,13 @@ from experiments.lg_fedavg.settings import (
 )
 from experiments.study import program
 from experiments.study.experiment import Check, Claim, Experiment, Grid, Position, Scale
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 
 MNIST, CIFAR10, _DIGITS = "MNIST", "CIFAR-10", "digits"
 
 
 def _better(data: str, name: str, one: str, other: str) -> Measure:
-    return difference(metric(cell_name(data, one), name), metric(cell_name(data, other), name))
+    return metric(cell_name(data, one), name) - metric(cell_name(data, other), name)
 
 
 # The paper's words "similar" and "far below" as numbers, set before any run.

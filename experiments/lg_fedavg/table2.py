@@ -25,10 +25,8 @@ from experiments.study.experiment import (
 from experiments.study.measures import (
     Measure,
     bytes_until,
-    difference,
     first_round,
     metric,
-    ratio,
 )
 from experiments.study.store import Results, Run
 
@@ -152,7 +150,7 @@ def _grid(data: str, of: tuple[str, ...] = tuple(METHODS)) -> Grid:
                 Position(row, _MEGABYTES, _bytes(data, row), _MB),
             ]
     for column, measure in ((_ROUNDS, _to_goal), (_MEGABYTES, _bytes)):
-        times = ratio(measure(data, FED_AVG), measure(data, LG))
+        times = measure(data, FED_AVG) / measure(data, LG)
         positions.append(Position(_TIMES_ROW, column, times, _TIMES))
     return Grid(data, tuple(positions))
 
@@ -164,7 +162,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             (
                 Check(
                     "MB of FedAvg - LG-FedAvg",
-                    difference(_bytes(data, FED_AVG), _bytes(data, LG)),
+                    _bytes(data, FED_AVG) - _bytes(data, LG),
                     form=_MB,
                 ),
             ),
@@ -174,7 +172,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             (
                 Check(
                     "accuracy of LG-FedAvg - FedAvg",
-                    difference(_accuracy(data, LG), _accuracy(data, FED_AVG)),
+                    _accuracy(data, LG) - _accuracy(data, FED_AVG),
                 ),
             ),
         ),
@@ -188,7 +186,7 @@ def _better_than(data: str, alone: str) -> Claim:
         (
             Check(
                 f"accuracy of {FED_AVG} - {alone}",
-                difference(_accuracy(data, FED_AVG), _accuracy(data, alone)),
+                _accuracy(data, FED_AVG) - _accuracy(data, alone),
             ),
         ),
     )

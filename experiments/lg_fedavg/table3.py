@@ -25,7 +25,7 @@ from experiments.study.experiment import (
     Position,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Results
 
 SETTINGS: dict[str, dict[str, str]] = {
@@ -108,10 +108,10 @@ def _claims(setting: str) -> tuple[Claim, ...]:
     normal, rotated = metric(setting, "before_normal"), metric(setting, "before_rotated")
 
     def kept(way: str, fraction: float) -> Measure:
-        return difference(_after(setting, way, fraction, "normal"), normal)
+        return _after(setting, way, fraction, "normal") - normal
 
     def learnt(way: str, fraction: float) -> Measure:
-        return difference(_after(setting, way, fraction, "rotated"), rotated)
+        return _after(setting, way, fraction, "rotated") - rotated
 
     return (
         Claim(
@@ -120,7 +120,7 @@ def _claims(setting: str) -> tuple[Claim, ...]:
             (
                 Check(
                     "normal, before - after",
-                    difference(normal, _after(setting, "fed_avg", without, "normal")),
+                    normal - _after(setting, "fed_avg", without, "normal"),
                     _MARGIN,
                 ),
                 Check("rotated, after - before", learnt("fed_avg", without), _MARGIN),
@@ -132,10 +132,8 @@ def _claims(setting: str) -> tuple[Claim, ...]:
             (
                 Check(
                     f"normal, C = {with_some:g} - C = 0",
-                    difference(
-                        _after(setting, "fed_avg", with_some, "normal"),
-                        _after(setting, "fed_avg", without, "normal"),
-                    ),
+                    _after(setting, "fed_avg", with_some, "normal")
+                    - _after(setting, "fed_avg", without, "normal"),
                     _MARGIN,
                 ),
                 Check("rotated, after - before", learnt("fed_avg", with_some), _MARGIN),
@@ -147,10 +145,8 @@ def _claims(setting: str) -> tuple[Claim, ...]:
             (
                 Check(
                     "normal, LG-FedAvg - FedAvg",
-                    difference(
-                        _after(setting, "lg_local_first", without, "normal"),
-                        _after(setting, "fed_avg", without, "normal"),
-                    ),
+                    _after(setting, "lg_local_first", without, "normal")
+                    - _after(setting, "fed_avg", without, "normal"),
                     _MARGIN,
                 ),
                 Check("normal, after - before", kept("lg_local_first", without), -_MARGIN),

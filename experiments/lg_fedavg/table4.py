@@ -20,7 +20,7 @@ from experiments.study.experiment import (
     Position,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 
 SETTINGS = {"i.i.d.": "iid", "non-i.i.d.": "shards"}
 FED_AVG, WITHOUT, WITH = "FedAvg, global adversary", "LG-FedAvg, no penalty", "LG-FedAvg, penalty"
@@ -106,15 +106,12 @@ def _table(setting: str, rows: Sequence[str], title: str) -> Grid:
 
 def _gain(setting: str, name: str) -> Measure:
     """By how much a number is lower with the penalty."""
-    return difference(
-        metric(cell_name(setting, WITHOUT), name), metric(cell_name(setting, WITH), name)
-    )
+    return metric(cell_name(setting, WITHOUT), name) - metric(cell_name(setting, WITH), name)
 
 
 def _claims(setting: str) -> tuple[Claim, ...]:
-    lost = difference(
-        metric(cell_name(setting, WITH), "class_auc"),
-        metric(cell_name(setting, WITHOUT), "class_auc"),
+    lost = metric(cell_name(setting, WITH), "class_auc") - metric(
+        cell_name(setting, WITHOUT), "class_auc"
     )
     return (
         Claim(

@@ -10,6 +10,8 @@ from experiments.study.store import Run
 class Measure:
     """A number that the runs of one seed give, so that methods are paired by seed.
 
+    Measures are subtracted and divided like numbers, also from and by them.
+
     Attributes:
       cells: Names of the cells whose runs it needs.
       compute: Gives the number, of the runs by cell; None where they do not determine it, as
@@ -18,6 +20,19 @@ class Measure:
 
     cells: tuple[str, ...]
     compute: Callable[[Mapping[str, Run]], float | None]
+
+    def __sub__(self, other: "Measure | float") -> "Measure":
+        return _combined(self, _as_measure(other), lambda a, b: a - b)
+
+    def __rsub__(self, other: float) -> "Measure":
+        return _as_measure(other) - self
+
+    def __abs__(self) -> "Measure":
+        return _combined(self, _as_measure(0.0), lambda a, _: abs(a))
+
+    def __truediv__(self, other: "Measure") -> "Measure":
+        """Not determined where `other` is 0."""
+        return _combined(self, other, lambda a, b: a / b if b else None)
 
 
 def metric(cell: str, name: str) -> Measure:
@@ -28,14 +43,8 @@ def metric(cell: str, name: str) -> Measure:
     return Measure((cell,), lambda runs: runs[cell].metrics.get(name))
 
 
-def difference(one: Measure, other: Measure) -> Measure:
-    """`one` minus `other`."""
-    return _combined(one, other, lambda a, b: a - b)
-
-
-def ratio(one: Measure, other: Measure) -> Measure:
-    """`one` divided by `other`; not determined where that is 0."""
-    return _combined(one, other, lambda a, b: a / b if b else None)
+def _as_measure(value: Measure | float) -> Measure:
+    return value if isinstance(value, Measure) else Measure((), lambda runs: value)
 
 
 def _combined(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from experiments.study import program
 from experiments.study.experiment import Cell, Check, Claim, Experiment, Grid, Position, Scale
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.study.store import Run
 from experiments.waffle import settings
 from experiments.waffle.settings import ACCURACY, FED_AVG, MNIST, UNIMODAL, WAFFLE, Size, cell_name
@@ -69,7 +69,7 @@ def _raises(method: str, other: str) -> Check:
     changed, as_taken = _cell(method, other), _cell(method, _AS_TAKEN)
     return Check(
         f"{method}, {other}: mean of the last ten, above that {_AS_TAKEN}",
-        difference(settings.last_rounds(changed), settings.last_rounds(as_taken)),
+        settings.last_rounds(changed) - settings.last_rounds(as_taken),
     )
 
 

@@ -12,7 +12,7 @@ from experiments.study.experiment import (
     Printed,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     ACCURACY,
@@ -64,7 +64,7 @@ def _claims(setting: str) -> Iterator[Claim]:
             tuple(
                 Check(
                     f"accuracy of {WAFFLE} - {FED_AVG}, E={epochs}",
-                    difference(of(data, WAFFLE, epochs), of(data, FED_AVG, epochs)),
+                    of(data, WAFFLE, epochs) - of(data, FED_AVG, epochs),
                 )
                 for epochs in EPOCHS
             ),
@@ -75,7 +75,7 @@ def _claims(setting: str) -> Iterator[Claim]:
             (
                 Check(
                     f"accuracy of {WAFFLE}, E={many} - E={few}",
-                    difference(of(data, WAFFLE, many), of(data, WAFFLE, few)),
+                    of(data, WAFFLE, many) - of(data, WAFFLE, few),
                 ),
             ),
         )

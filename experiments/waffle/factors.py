@@ -12,7 +12,7 @@ from experiments.study.experiment import (
     Printed,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.waffle import settings
 from experiments.waffle.settings import ACCURACY, MNIST, WAFFLE, Size, cell_name
 
@@ -52,7 +52,7 @@ def _claims(setting: str) -> Iterator[Claim]:
         tuple(
             Check(
                 f"accuracy at alpha/F = {high} - {low}, F={number}",
-                difference(of(high, number), of(low, number)),
+                of(high, number) - of(low, number),
             )
             for number in (few, many)
         ),
@@ -62,7 +62,7 @@ def _claims(setting: str) -> Iterator[Claim]:
         tuple(
             Check(
                 f"accuracy at F={many} - F={few}, alpha/F = {alpha}",
-                difference(of(alpha, many), of(alpha, few)),
+                of(alpha, many) - of(alpha, few),
             )
             for alpha in (low, high)
         ),

@@ -24,7 +24,7 @@ from experiments.study.experiment import (
     Position,
     Scale,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from experiments.study.store import Results
 from experiments.waffle import attacking
 from experiments.waffle.attacking import Course
@@ -97,7 +97,7 @@ def _draw(results: Results) -> Drawing | None:
 
 
 def _difference(name: str, local: str = FITTED):
-    return difference(metric(FED_AVG, f"{FITTED}_{name}"), metric(WAFFLE, f"{local}_{name}"))
+    return metric(FED_AVG, f"{FITTED}_{name}") - metric(WAFFLE, f"{local}_{name}")
 
 
 EXPERIMENT = Experiment(

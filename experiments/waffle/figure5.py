@@ -9,7 +9,7 @@ import sys
 
 from experiments.study import program
 from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.study.measures import Measure, difference
+from experiments.study.measures import Measure
 from experiments.waffle import curves, settings
 from experiments.waffle.settings import (
     ACCURACY,
@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
             tuple(
                 Check(
                     f"mean accuracy over all rounds of {WAFFLE} - {method}",
-                    difference(_mean(data, WAFFLE), _mean(data, method)),
+                    _mean(data, WAFFLE) - _mean(data, method),
                 )
                 for method in (FED_AVG, FED_PROX)
             ),

@@ -9,7 +9,7 @@ import sys
 
 from experiments.study import program
 from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.study.measures import Measure, difference
+from experiments.study.measures import Measure
 from experiments.waffle import curves, settings
 from experiments.waffle.settings import (
     CIFAR,
@@ -56,7 +56,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             (
                 Check(
                     "mean accuracy over all rounds, majority - minority",
-                    difference(_mean(data, FED_AVG, "majority"), _mean(data, FED_AVG, "minority")),
+                    _mean(data, FED_AVG, "majority") - _mean(data, FED_AVG, "minority"),
                 ),
             ),
         ),
@@ -66,9 +66,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
             tuple(
                 Check(
                     f"roughness of {FED_AVG}'s minority - {method}'s {group}",
-                    difference(
-                        _roughness(data, FED_AVG, "minority"), _roughness(data, method, group)
-                    ),
+                    _roughness(data, FED_AVG, "minority") - _roughness(data, method, group),
                 )
                 for method, group in ((FED_AVG, "majority"), (WAFFLE, "minority"))
             ),

@@ -17,7 +17,7 @@ from experiments.study.experiment import (
     Position,
     Scale,
 )
-from experiments.study.measures import Measure, difference, metric
+from experiments.study.measures import Measure, metric
 from experiments.waffle import curves, settings
 from experiments.waffle.settings import ACCURACY, CIFAR, FED_AVG, UNIMODAL, WAFFLE, Size
 
@@ -43,7 +43,8 @@ def _column(classes: str) -> str:
 
 
 def _gain(classes: str) -> Measure:
-    return difference(*(metric(_cell(classes, m), ACCURACY) for m in (WAFFLE, FED_AVG)))
+    ours, theirs = (metric(_cell(classes, m), ACCURACY) for m in (WAFFLE, FED_AVG))
+    return ours - theirs
 
 
 EXPERIMENT = Experiment(

@@ -7,13 +7,12 @@ import sys
 
 from experiments.study import program
 from experiments.study.experiment import Check, Claim
-from experiments.study.measures import difference
 from experiments.waffle import search
 from experiments.waffle.settings import MNIST, Q_FFL, UNIMODAL
 
 # Of the paper; the first is its choice.
 _SEARCHED = ("0.001", "0.005", "0.01", "0.1", "1", "3", "5")
-_ENDS = (search.accuracy(MNIST, UNIMODAL, Q_FFL, "q", q) for q in ("0.001", "5"))
+_MOST, _LEAST = (search.accuracy(MNIST, UNIMODAL, Q_FFL, "q", q) for q in ("0.001", "5"))
 
 EXPERIMENT = search.experiment(
     name="q_search",
@@ -26,7 +25,7 @@ EXPERIMENT = search.experiment(
     claims=(
         Claim(
             "(MNIST, unimodal) q = 0.001 is better than the largest q.",
-            (Check("validation accuracy of q = 0.001 - q = 5", difference(*_ENDS)),),
+            (Check("validation accuracy of q = 0.001 - q = 5", _MOST - _LEAST),),
         ),
     ),
     note="The paper does not say on which examples it searched. Here on a tenth of each client's "

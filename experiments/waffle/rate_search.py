@@ -7,13 +7,12 @@ import sys
 
 from experiments.study import program
 from experiments.study.experiment import Check, Claim
-from experiments.study.measures import difference
 from experiments.waffle import search
 from experiments.waffle.settings import MNIST, UNIMODAL, WAFFLE
 
 _SEARCHED = ("1", "1000", "10000", "100000", "1000000")
 _CHOSEN = "100000"
-_ENDS = (
+_MOST, _LEAST = (
     search.accuracy(MNIST, UNIMODAL, WAFFLE, "posterior_rate", rate) for rate in (_CHOSEN, "1")
 )
 
@@ -29,7 +28,7 @@ EXPERIMENT = search.experiment(
     claims=(
         Claim(
             "(MNIST, unimodal) Posteriors that learn faster than everything else do better.",
-            (Check("validation accuracy of 100000 - 1", difference(*_ENDS)),),
+            (Check("validation accuracy of 100000 - 1", _MOST - _LEAST),),
         ),
     ),
     note="100,000 is what all tables have. It was chosen by one run each of 40 rounds on MNIST, "

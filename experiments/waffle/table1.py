@@ -18,7 +18,7 @@ from experiments.study.experiment import (
     Position,
     Printed,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     ACCURACY,
@@ -104,7 +104,7 @@ def _grid(data: str) -> Grid:
         for setting, column in _COLUMNS.items():
             mean = settings.last_rounds(cell_name(data, setting, method))
             positions.append(Position(row, f"{column}, mean of the last ten rounds", mean))
-        positions.append(Position(row, _KEPT, difference(total, sent), _COUNT))
+        positions.append(Position(row, _KEPT, total - sent, _COUNT))
     return Grid(data, tuple(positions))
 
 
@@ -117,7 +117,7 @@ def _claims() -> Iterator[Claim]:
                 tuple(
                     Check(
                         f"accuracy of {WAFFLE} - {method}",
-                        difference(ours, metric(cell_name(data, setting, method), ACCURACY)),
+                        ours - metric(cell_name(data, setting, method), ACCURACY),
                     )
                     for method in BASELINES
                 ),

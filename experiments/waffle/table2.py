@@ -19,7 +19,7 @@ from experiments.study.experiment import (
     Position,
     Printed,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from experiments.waffle import settings
 from experiments.waffle.settings import (
     BASELINES,
@@ -98,7 +98,7 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             f"({data}) The gap between the sub-populations is smaller with WAFFLe.",
             tuple(
-                Check(f"gap of {method} - {WAFFLE}", difference(of(method, GAP), of(WAFFLE, GAP)))
+                Check(f"gap of {method} - {WAFFLE}", of(method, GAP) - of(WAFFLE, GAP))
                 for method in BASELINES
             ),
         )
@@ -107,7 +107,7 @@ def _claims() -> Iterator[Claim]:
             tuple(
                 Check(
                     f"minority's accuracy of {WAFFLE} - {method}",
-                    difference(of(WAFFLE, MINORITY), of(method, MINORITY)),
+                    of(WAFFLE, MINORITY) - of(method, MINORITY),
                 )
                 for method in BASELINES
             ),
@@ -117,7 +117,7 @@ def _claims() -> Iterator[Claim]:
             tuple(
                 Check(
                     f"variance of {method} - {WAFFLE}, points squared",
-                    difference(of(method, VARIANCE), of(WAFFLE, VARIANCE)),
+                    of(method, VARIANCE) - of(WAFFLE, VARIANCE),
                     form=_POINTS_SQUARED,
                 )
                 for method in BASELINES

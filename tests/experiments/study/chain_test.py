@@ -17,7 +17,7 @@ from experiments.study.experiment import (
     Scale,
     Training,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 from experiments.study.store import Status
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
@@ -60,7 +60,7 @@ def experiment(**works: Training | Call) -> Experiment:
     ]
     if len(names) > 1:
         accuracy = [metric(name, "local_test_accuracy_mean") for name in names[:2]]
-        positions.append(Position("difference", "x", difference(*accuracy), form))
+        positions.append(Position("difference", "x", accuracy[0] - accuracy[1], form))
     cells = tuple(Cell(name, work, seconds=2.0) for name, work in works.items())
     return Experiment(
         paper="hdafl",

@@ -23,7 +23,7 @@ from experiments.study.experiment import (
     Printed,
     Scale,
 )
-from experiments.study.measures import difference, metric
+from experiments.study.measures import metric
 
 SEEDS = 3
 
@@ -72,7 +72,7 @@ def experiment(*, data_sets: tuple[str, ...] = (), second: float = 0.5) -> Exper
         },
         grids=(Grid("Values", (Position("A", "x", a, form), Position("B", "x", b, form))),),
         printed=(Printed("A", "x", 0.8, "A 0.8", "Table 9", interval=0.1, note="adds up to 1"),),
-        claims=(Claim("a exceeds b", (Check("a - b", difference(a, b), 0.1, form),)),),
+        claims=(Claim("a exceeds b", (Check("a - b", a - b, 0.1, form),)),),
         figures=(Figure("A line", "A line as well.", draw),),
     )
 
