@@ -83,12 +83,17 @@ def test_four_programs_share_a_table_while_three_are_killed(tmp_path):
         subprocess.Popen(command(shared), cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
+    until = time.monotonic() + 100
+    while not list(shared.rglob("claim.json")) and time.monotonic() < until:
+        time.sleep(0.01)
     for program in programs[1:]:
-        time.sleep(draw.uniform(2, 5))
+        time.sleep(draw.uniform(0.2, 1.5))
         program.send_signal(signal.SIGKILL)
     for program in programs:
         program.communicate(timeout=300)
-    assert [program.returncode for program in programs] == [0, -9, -9, -9]
+    # One that was done already could not be killed any more.
+    codes = [program.returncode for program in programs]
+    assert codes[0] == 0 and set(codes[1:]) <= {0, -9} and -9 in codes
     pages = [report.write([table5.EXPERIMENT], folder).parent for folder in (alone, shared)]
     names = sorted(path.name for path in pages[0].glob("*.csv"))
     assert names
