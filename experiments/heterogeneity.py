@@ -29,7 +29,6 @@ from experiments.run import command_line, comparison, data
 from tff_het.evaluation import heterogeneity
 from tff_het.simulation import records
 
-_CSV_HEAD = ("client", "train_examples", "test_examples", "frechet_distance", "emd")
 _TABLE_HEAD = ("client", "training examples", "test examples", "Frechet distance", "EMD")
 
 
@@ -53,12 +52,12 @@ class Row(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Prints the table, and writes it where that is asked for; returns the exit code."""
-    # In training, results always go somewhere.
-    config = command_line.run_config(argv, __doc__, below={"output_dir": ""})
+    config = command_line.run_config(argv, __doc__)
     with command_line.errors_in_one_line():
         dealt = data.deal(config)
         rows = measure(dealt)
-        if config.run.output_dir:
+        # In training, results go somewhere by default.
+        if config.run.output_dir and "output_dir" in config.origins:
             folder = Path(config.run.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
             records.write_atomically(folder / "heterogeneity.csv", _csv(rows))
@@ -90,12 +89,7 @@ def measure(dealt: data.Dealt) -> list[Row]:
     train_counts = partition.class_counts(train["y"], "train", len(class_names))
     test_counts = partition.class_counts(test["y"], "test", len(class_names))
     emd = heterogeneity.earth_movers_distance(train_counts + test_counts)
-    columns = (
-        train_counts.sum(axis=1),
-        test_counts.sum(axis=1),
-        frechet.clients,
-        emd.clients,
-    )
+    columns = (train_counts.sum(axis=1), test_counts.sum(axis=1), frechet.clients, emd.clients)
     rows = [
         Row(client_id, *(value.item() for value in values))
         for client_id, *values in zip(partition.client_ids, *columns, strict=True)
@@ -119,7 +113,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _csv(rows: Sequence[Row]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([_CSV_HEAD, *rows])
+    csv.writer(buffer, lineterminator="\n").writerows([Row._fields, *rows])
     return buffer.getvalue()
 
 

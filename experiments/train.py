@@ -13,29 +13,17 @@ where it was when the same command is given again.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from experiments.run import command_line
-from experiments.run.config import RunConfig
-
-if TYPE_CHECKING:
-    from experiments.run.setup import Setup
-    from tff_het.learning.process import FederatedProcess
 
 
 def main(argv: Sequence[str]) -> int:
     """Trains all methods, one after another, and compares them; returns the exit code."""
-    train(command_line.run_config(argv, __doc__))
-    return 0
-
-
-def train(config: RunConfig) -> None:
-    """Trains all methods of a config, with one line where something does not fit."""
+    config = command_line.run_config(argv, __doc__)
     # Here, since they bring TensorFlow, which help and errors of use come without.
     from experiments.run import aggregation, comparison, executing, one, processes, setup
-    from tff_het.simulation import checkpoints, loop
 
     run = config.run
     with command_line.errors_in_one_line():
@@ -48,13 +36,8 @@ def train(config: RunConfig) -> None:
             clients_in_parallel=run.clients_in_parallel,
         )
         made = setup.make(config)
-        # Refused before anything is written: what cannot be continued.
-        done = {
-            name: checkpoints.rounds_done(folder / name, processes.identity(made, name))
-            for name in config.method.method
-        }
-        for name, rounds in done.items():
-            loop.check_length(folder / name, rounds, made.settings)
+        for name in config.method.method:  # Refused before anything is written.
+            one.rounds_done(folder / name, made, processes.identity(made, name))
         built = processes.build(made)
         promised = aggregation.describe(made)
         with runtime:
@@ -65,31 +48,8 @@ def train(config: RunConfig) -> None:
                     one.save_initial_weights(built, Path(run.save_initial_weights))
                 if promised:
                     print(promised)
-                _train_all(built, made, folder, done)
-
-
-def _train_all(
-    processes: Mapping[str, "FederatedProcess"],
-    made: "Setup",
-    folder: Path,
-    done: Mapping[str, int],
-) -> None:
-    """Trains all methods and compares those that did not diverge."""
-    from experiments.run import comparison, one
-    from tff_het.simulation.loop import DivergedError
-
-    diverged = {}
-    for name, process in processes.items():
-        try:
-            result = one.train_method(name, process, made, folder / name, done[name], show=True)
-            result.client_states.close()
-        except DivergedError as error:
-            diverged[name] = error
-    if len(diverged) < len(processes):
-        print(comparison.write(made, folder, [name for name in processes if name not in diverged]))
-        print(f"Results: {folder}; pictures: {folder / 'figures'}")
-    if diverged:
-        raise DivergedError(" ".join(f"{name}: {why}" for name, why in diverged.items()))
+                one.compare(built, made, folder)
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from experiments.run.setup import Setup
 from tff_het.evaluation import figures
 from tff_het.simulation import records
 
-# Column of the table -> entry of summary.json or of `_best_round`, how it is printed.
+# Column of the table -> entry of summary.json, or the best of metrics.csv, and how it is printed.
 _COLUMNS = {
     "local test accuracy": ("local_test_accuracy_mean", "{:.4f}"),
     "weighted by examples": ("local_test_accuracy_weighted_mean", "{:.4f}"),
@@ -48,44 +48,47 @@ def describe(made: Setup, folder: Path) -> None:
 
 def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     """Writes the comparison's tables and figures; returns the table as text."""
-    summaries = [_of_run(folder / method) for method in methods]
-    curves = {method: _curve(folder / method) for method in methods}
-    tested = {method: np.array(list(by_client(folder / method).values())) for method in methods}
+    summaries, curves, tested = [], {}, {}
     for method in methods:
-        own = folder / method / "figures"
-        own.mkdir(exist_ok=True)
-        _draw(own, {method: curves[method]}, {method: tested[method]}, made)
+        run = folder / method
+        rows = records.read_table(run / "metrics.csv")
+        rows = [row for row in rows if row["local_test_accuracy_mean"]]
+        best = max(float(row["local_test_accuracy_weighted_mean"]) for row in rows)
+        summaries.append(records.read_json(run / "summary.json") | {"best_round_on_test": best})
+        curves[method] = figures.Curve(
+            [int(row["round"]) for row in rows],
+            [float(row["local_test_accuracy_mean"]) for row in rows],
+        )
+        tested[method] = np.array(list(by_client(run).values()))
+        (run / "figures").mkdir(exist_ok=True)
+        _draw(run / "figures", {method: curves[method]}, {method: tested[method]}, made)
     _draw(folder / "figures", curves, tested, made)
-    columns = {
-        column: (key, form)
-        for column, (key, form) in _COLUMNS.items()
-        if key not in _OPTIONAL or any(key in summary for summary in summaries)
-    }
-    table = _table(summaries, columns) + "\n" + _NOTES.rstrip()
+    optional = {key for key in _OPTIONAL if not any(key in summary for summary in summaries)}
+    columns = {name: column for name, column in _COLUMNS.items() if column[0] not in optional}
+    keys = ["method", *(key for key, _ in columns.values())]
+    lines = [keys, *([str(summary.get(key, "")) for key in keys] for summary in summaries)]
+    text = "".join(",".join(line) + "\n" for line in lines)
+    records.write_atomically(folder / "comparison.csv", text)
+    cells = [["method", *columns], *(_cells(summary, columns) for summary in summaries)]
+    table = f"{aligned(cells)}\n{_NOTES.rstrip()}"
     records.write_atomically(folder / "comparison.md", table + "\n")
-    lines = [",".join(["method", *(key for key, _ in columns.values())])]
-    lines += [
-        ",".join([s["method"], *(str(s.get(key, "")) for key, _ in columns.values())])
-        for s in summaries
-    ]
-    records.write_atomically(folder / "comparison.csv", "\n".join(lines) + "\n")
     return table
 
 
-def _of_run(folder: Path) -> dict[str, Any]:
-    """The run's summary, and the best of its rounds."""
-    rows = records.read_table(folder / "metrics.csv")
-    values = [row["local_test_accuracy_weighted_mean"] for row in rows]
-    summary = records.read_json(folder / "summary.json")
-    return summary | {"best_round_on_test": max(float(value) for value in values if value)}
+def _cells(summary: Mapping[str, Any], columns: Mapping[str, tuple[str, str]]) -> list[str]:
+    found = [summary["method"]]
+    for name, (key, form) in columns.items():
+        value = summary.get(key)
+        if value is not None and name.startswith("MB"):
+            value /= 1e6
+        found.append("-" if value is None else form.format(value))
+    return found
 
 
 def _draw(folder: Path, curves, by_client, made: Setup) -> None:
     figures.save(figures.accuracy_over_rounds(curves), folder / "accuracy_over_rounds.png")
-    figures.save(
-        figures.accuracy_by_client(by_client, made.population.ids),
-        folder / "accuracy_by_client.png",
-    )
+    compared = figures.accuracy_by_client(by_client, made.population.ids)
+    figures.save(compared, folder / "accuracy_by_client.png")
     groups = np.array(made.population.groups)
     if any(groups):
         panels = {
@@ -93,19 +96,6 @@ def _draw(folder: Path, curves, by_client, made: Setup) -> None:
             for method, values in by_client.items()
         }
         figures.save(figures.histograms_by_group(panels), folder / "accuracy_by_group.png")
-
-
-def _table(summaries: Sequence[dict[str, Any]], columns: Mapping[str, tuple[str, str]]) -> str:
-    rows = [["method", *columns]]
-    for summary in summaries:
-        row = [summary["method"]]
-        for column, (key, form) in columns.items():
-            value = summary.get(key)
-            if value is not None and column.startswith("MB"):
-                value /= 1e6
-            row.append("-" if value is None else form.format(value))
-        rows.append(row)
-    return aligned(rows)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -117,13 +107,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     ]
     lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
     return "\n".join(lines)
-
-
-def _curve(folder: Path) -> figures.Curve:
-    rows = records.read_table(folder / "metrics.csv")
-    rows = [row for row in rows if row["local_test_accuracy_mean"]]
-    rounds = np.array([int(row["round"]) for row in rows])
-    return figures.Curve(rounds, [float(row["local_test_accuracy_mean"]) for row in rows])
 
 
 def by_client(folder: Path) -> dict[str, float]:

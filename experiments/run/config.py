@@ -6,7 +6,7 @@ sources and says where each value came from.
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from experiments.run import fields, options, plugins
@@ -244,10 +244,8 @@ class Run:
     tracking: Sequence[str] = ("tensorboard",)
 
 
-SECTIONS: dict[str, type] = {"data": Data, "method": Method, "training": Training, "run": Run}
-FIELDS = {
-    name: field for section in SECTIONS.values() for name, field in fields.of(section).items()
-}
+SECTIONS: dict[str, Any] = {"data": Data, "method": Method, "training": Training, "run": Run}
+FIELDS = {name: field for kind in SECTIONS.values() for name, field in fields.of(kind).items()}
 
 # Settings that change no number.
 WITHOUT_EFFECT = (
@@ -258,21 +256,19 @@ WITHOUT_EFFECT = (
 # Settings that do not define a run: with others, a run may go on where it stopped.
 NOT_OF_THE_RUN = ("rounds", "new_test", "delta", "method", *WITHOUT_EFFECT)
 
-# Setting -> the one that it belongs to, and the value that this needs; None for any.
-_BELONGS_TO: dict[str, tuple[str, str | None]] = {
-    **dict.fromkeys(("noise_multiplier", "update_clip_norm", "delta"), ("aggregator", "dp")),
-    **dict.fromkeys(("quantization_bits", "quantization_threshold"), ("aggregator", "compressed")),
-    **dict.fromkeys(
-        ("adversary_weights", "adversary_layer", "adversary_steps"), ("protected", None)
+# A setting and its value, or one with any value -> those that have no meaning without it.
+_BELONGING: dict[str, tuple[str, ...]] = {
+    "aggregator=dp": ("noise_multiplier", "update_clip_norm", "delta"),
+    "aggregator=compressed": ("quantization_bits", "quantization_threshold"),
+    "client_optimizer=sgd": ("client_momentum",),
+    "protected": ("adversary_weights", "adversary_layer", "adversary_steps"),
+    "acquisition": (
+        *("acquisition_size", "acquisitions_per_round", "pool_size", "kept_per_class"),
+        "dropout_samples",
     ),
-    **dict.fromkeys(
-        ("acquisition_size", "acquisitions_per_round", "pool_size", "kept_per_class"),
-        ("acquisition", None),
-    ),
-    "dropout_samples": ("acquisition", None),
-    **dict.fromkeys(("worker_deadline", "shared_examples_dir"), ("workers", None)),
-    "server_learning_rate": ("server_optimizer", None),
-    "server_optimizer": ("server_learning_rate", None),
+    "workers": ("worker_deadline", "shared_examples_dir"),
+    "server_optimizer": ("server_learning_rate",),
+    "server_learning_rate": ("server_optimizer",),
 }
 
 
@@ -292,16 +288,20 @@ class Layer(NamedTuple):
         shown = "=".join([name, *map(kinds.text, value)])
         return f"--{shown}" if self.origin in ("flag", "setting") else f"{self.origin}: {shown}"
 
+    def parsed(self, name: str, field: Field) -> Any:
+        """Returns a setting's value; raises a ValueError that names it if it is of another kind."""
+        value = self.values[name]
+        try:
+            return field.parsed(value)
+        except ValueError as error:
+            raise ValueError(f"{self.naming(name, value)}: {error}.") from error
+
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """All settings of a run.
+    """All settings of a run, in four sections.
 
     Attributes:
-      data: What the examples are.
-      method: What is trained.
-      training: What clients and server do.
-      run: How long, and where results go.
       options: Of the chosen data set, partition, model and methods, those that were set, by name.
       origins: Where each value came from, where it is no default: 'flag', a file, a data set.
     """
@@ -324,31 +324,25 @@ class RunConfig:
         """
         return resolve([Layer("setting", flat(settings))])
 
-    def values(self) -> dict[str, Any]:
-        """Returns all values by name, options as 'owner.option'."""
-        sections = (self.data, self.method, self.training, self.run)
-        found = {
-            name: getattr(section, name)
-            for section in sections
-            for name in fields.of(type(section))
-        }
-        return found | {
-            f"{owner}.{name}": value
-            for owner, given in self.options.items()
-            for name, value in given.items()
-        }
+    def values(self, method: str | None = None) -> dict[str, Any]:
+        """Returns all values, or those of one method's run, by name; options as 'owner.option'."""
+        found: dict[str, Any] = {}
+        for section in SECTIONS:
+            found |= vars(getattr(self, section))
+        others = {*self.method.method} - {method} if method else ()
+        for owner in [owner for owner in self.options if owner not in others]:
+            found |= {f"{owner}.{name}": value for name, value in self.options[owner].items()}
+        return found | ({"method": [method]} if method else {})
 
     @property
     def partition_seed(self) -> int:
         """The seed of who holds which examples."""
-        own = self.data.partition_seed
-        return self.run.seed if own is None else own
+        return self.run.seed if self.data.partition_seed is None else self.data.partition_seed
 
     @property
     def model_seed(self) -> int:
         """The seed of the initial weights."""
-        own = self.method.model_seed
-        return self.run.seed if own is None else own
+        return self.run.seed if self.method.model_seed is None else self.method.model_seed
 
     def given_to(self, owner: str) -> Mapping[str, Any]:
         """Returns the options that were set for a data set, partition, model or method."""
@@ -356,137 +350,99 @@ class RunConfig:
 
     def defining(self, method: str) -> dict[str, Any]:
         """Returns what defines the run of one method, as JSON values."""
-        others = {owner for owner in self.method.method if owner != method}
-        found = {
-            name: value
-            for name, value in self.values().items()
-            if name not in NOT_OF_THE_RUN and name.partition(".")[0] not in others
-        }
+        values = self.values(method).items()
+        found = {name: value for name, value in values if name not in NOT_OF_THE_RUN}
         return json.loads(json.dumps(found | {"method": method}))
 
     def flagfile(self, method: str) -> str:
         """Returns the text of a flagfile that makes one method's run again."""
-        others = {owner for owner in self.method.method if owner != method}
         lines = []
-        for name, value in (self.values() | {"method": [method]}).items():
+        for name, value in self.values(method).items():
             if isinstance(value, bool):
-                lines.append(f"--{'' if value else 'no'}{name}")
-            elif value is not None and name.partition(".")[0] not in others:
-                lines.append(f"--{name}={kinds.text(value)}")
-        return "\n".join(lines) + "\n"
+                lines.append(f"--{'' if value else 'no'}{name}\n")
+            elif value is not None:
+                lines.append(f"--{name}={kinds.text(value)}\n")
+        return "".join(lines)
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings by name from nested ones: sections are opened, options named 'owner.option'.
 
     Plugins among the settings are loaded.
-
-    Raises:
-      ValueError: If a section holds no settings, or a plugin cannot be imported.
     """
     found: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in SECTIONS and (isinstance(value, Mapping) or name not in FIELDS):
-            if not isinstance(value, Mapping):
-                raise ValueError(
-                    f"{name} is a section: expected settings by name, found {value!r}."
-                )
-            found |= value
+        if name in SECTIONS and isinstance(value, Mapping):
+            found |= {str(inner): given for inner, given in value.items()}
+        elif name in SECTIONS and name not in FIELDS:
+            raise ValueError(f"{name} is a section: expected settings by name, found {value!r}.")
         else:
             found[name] = value
     if given := found.get("plugin"):  # What it registers may have options here.
         plugins.load(kinds.parse(Sequence[str], given))
-    for name in [name for name in found if isinstance(found[name], Mapping)]:
-        if options.is_owner(name):
-            value = found.pop(name)
-            found |= {f"{name}.{option}": given for option, given in value.items()}
+    for owner in [n for n, v in found.items() if isinstance(v, Mapping) and options.is_owner(n)]:
+        found |= {f"{owner}.{option}": value for option, value in found.pop(owner).items()}
     return found
 
 
-def resolve(layers: Iterable[Layer]) -> RunConfig:
-    """Merges settings from several sources, of which later ones win.
-
-    Raises:
-      ValueError: If a setting does not exist, has a wrong value or does not fit the others.
-    """
-    given = list(layers)
-    for layer in given:
-        if "plugin" in layer.values:
-            plugins.load(parsed(layer, "plugin", FIELDS["plugin"]))
-    values: dict[str, Any] = {name: field.default for name, field in FIELDS.items()}
+def resolve(layers: Sequence[Layer]) -> RunConfig:
+    """Merges settings from several sources, of which later ones win; errors as `RunConfig.of`."""
+    given: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for layer in given:
-        for name in sorted(layer.values, key=str):
-            if name in FIELDS:
-                values[name] = parsed(layer, name, FIELDS[name])
-                origins[name] = layer.origin
-    _fill_in(values, origins)
-    if not values["method"] or len(set(values["method"])) < len(values["method"]):
-        raise ValueError(
-            f"--method needs one or more different methods, found {list(values['method'])}."
-        )
+    for layer in layers:
+        for name in sorted(set(layer.values) & set(FIELDS)):
+            given[name] = layer.parsed(name, FIELDS[name])
+            origins[name] = layer.origin
+    suited = _suited(given)
+    origins = dict.fromkeys(set(suited.values) & set(FIELDS), suited.origin) | origins
+    values = {name: suited.values.get(name, f.default) for name, f in FIELDS.items()} | given
+    if values["local_steps"] is not None:
+        if given.get("local_epochs") is not None:
+            raise ValueError("Give either --local_epochs or --local_steps, not both.")
+        values["local_epochs"] = None
     chosen = options.chosen(values, FIELDS)
-    set_options: dict[str, dict[str, Any]] = {}
-    suited = DEFAULTS.get(values["dataset"], {})
-    for layer in (Layer(f"suits {values['dataset']}", suited), *given):
+    found: dict[str, dict[str, Any]] = {owner: {} for owner in chosen}
+    for layer in (suited, *layers):
         # Of one source, what is said for one owner counts more than what is said for all.
         for name in sorted(set(layer.values) - set(FIELDS), key=lambda name: "." in name):
-            if layer.values is suited and name.partition(".")[0] != values["partition"]:
-                continue
-            for owner, option in options.find(layer.naming(name), name, chosen, list(FIELDS)):
-                set_options.setdefault(owner, {})[option.name] = parsed(layer, name, option)
+            for owner, option in options.find(name, chosen, FIELDS, layer.naming(name)):
+                found[owner][option.name] = layer.parsed(name, option)
                 origins[f"{owner}.{option.name}"] = layer.origin
     _check(values)
     sections = {
-        key: section(**{name: values[name] for name in fields.of(section)})
+        key: section(**{field.name: values[field.name] for field in dataclasses.fields(section)})
         for key, section in SECTIONS.items()
     }
-    ordered = {owner: set_options[owner] for owner in chosen if owner in set_options}
-    return RunConfig(**sections, options=ordered, origins=origins)
+    found = {owner: own for owner, own in found.items() if own}
+    return RunConfig(**sections, options=found, origins=origins)
 
 
-def parsed(layer: Layer, name: str, field: Field) -> Any:
-    """Returns a setting's value.
-
-    Raises:
-      ValueError: If it is of another kind.
-    """
-    value = layer.values[name]
-    try:
-        return fields.parsed(field, value)
-    except ValueError as error:
-        raise ValueError(f"{layer.naming(name, value)}: {error}.") from error
-
-
-def _fill_in(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Gives what nobody set the values that suit the data set."""
-    if values["local_steps"] is not None:
-        if values["local_epochs"] is not None and "local_epochs" in origins:
-            raise ValueError("Give either --local_epochs or --local_steps, not both.")
-        values["local_epochs"] = None
-    dataset = values["dataset"]
-    suited = {name: value for name, value in DEFAULTS.get(dataset, {}).items() if name in FIELDS}
-    # A partition of another kind does not share the data set's number of clients, if it has none.
-    if "partition" in origins and values["partition"] != suited.get(
-        "partition", "disjoint_classes"
-    ):
-        own = suited.get("num_clients") or FIELDS["num_clients"].default
-        suited["num_clients"] = None if values["partition"] == "file" else own
-    for name, value in suited.items():
-        if name not in origins:
-            values[name] = value
-            origins[name] = f"suits {dataset}"
+def _suited(given: Mapping[str, Any]) -> Layer:
+    """What suits the data set, as far as it fits the partition, which may be another one."""
+    dataset = given.get("dataset", FIELDS["dataset"].default)
+    suited = DEFAULTS.get(dataset, {})
+    own = suited.get("partition", FIELDS["partition"].default)
+    partition = given.get("partition", own)
+    found = {n: v for n, v in suited.items() if n in FIELDS or n.partition(".")[0] == partition}
+    if partition != own:  # One of another kind has a number of clients even if this one has none.
+        number = suited.get("num_clients") or FIELDS["num_clients"].default
+        found["num_clients"] = None if partition == "file" else number
+    return Layer(f"suits {dataset}", found)
 
 
 def _check(values: Mapping[str, Any]) -> None:
     """Refuses settings that contradict each other."""
-    for name, (other, needed) in _BELONGS_TO.items():
-        if values[name] is None:
-            continue
-        if needed is not None and values[other] != needed:
-            raise ValueError(f"--{name} belongs to --{other}={needed}; found {values[other]}.")
-        if needed is None and values[other] is None:
-            raise ValueError(f"--{name} belongs to --{other}: give that too.")
+    methods = values["method"]
+    if not methods or len(set(methods)) < len(methods):
+        raise ValueError(f"--method needs one or more different methods, found {list(methods)}.")
+    for owner, belonging in _BELONGING.items():
+        other, _, needed = owner.partition("=")
+        now = values[other]
+        given = [name for name in belonging if values[name] != FIELDS[name].default]
+        if given and needed and now != needed:
+            raise ValueError(f"--{given[0]} belongs to --{owner}; found {now}.")
+        if given and now is None:
+            raise ValueError(f"--{given[0]} belongs to --{owner}: give that too.")
     if values["num_clients"] == 0 and values["partition"] != "groups":
         raise ValueError(
             "--num_clients=0 makes each group a client: it belongs to --partition=groups; found "
@@ -497,10 +453,13 @@ def _check(values: Mapping[str, Any]) -> None:
         raise ValueError(f"--save_initial_weights={saved}: expected a file that ends with .npz.")
     if values["dropout_samples"] is not None and values["acquisition"] == "random":
         raise ValueError("--dropout_samples has no meaning for --acquisition=random.")
-    if values["client_optimizer"] == "adam" and values["client_momentum"]:
-        raise ValueError("--client_momentum belongs to --client_optimizer=sgd.")
     if values["class_weights"] is not None and values["loss"] != "cross_entropy":
         raise ValueError(f"--class_weights weigh the cross entropy; found --loss={values['loss']}.")
+    if values["ensemble_selection"] == "test" and values["selection_examples"]:
+        raise ValueError(
+            "--ensemble_selection=test evaluates models on the test set: leave "
+            f"--selection_examples out, found {values['selection_examples']}."
+        )
     if values["goal_accuracy"] is None and values["goal_selection"] != "validation":
         raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
     judged = values["goal_accuracy"] is not None and values["goal_selection"] == "validation"

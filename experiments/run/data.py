@@ -4,8 +4,6 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from experiments.run.config import RunConfig
 from tff_het import datasets, partitions
 
@@ -14,8 +12,6 @@ class Dealt(NamedTuple):
     """A data set, and which client holds which of its examples.
 
     Attributes:
-      dataset: The data set.
-      partition: Whose which examples are.
       initial: Training examples of no client, on which the server may train; None without any.
       selection: Others, on which it may evaluate models; None without any.
     """
@@ -66,7 +62,10 @@ def deal(config: RunConfig) -> Dealt:
         selection=data.selection_examples,
         seed=config.partition_seed,
     )
-    kept = (_rows(dataset.train, own) for own in (at_server.initial, at_server.selection))
+    kept = (
+        {name: column[own] for name, column in dataset.train.items()} if len(own) else None
+        for own in (at_server.initial, at_server.selection)
+    )
     common = {
         "num_clients": data.num_clients or None,  # 0: each group a client.
         "seed": config.partition_seed,
@@ -85,7 +84,3 @@ def deal(config: RunConfig) -> Dealt:
     except ValueError as error:
         raise ValueError(f"--partition={data.partition}: {error}") from error
     return Dealt(dataset, partition, *kept)
-
-
-def _rows(examples: datasets.Examples, chosen: np.ndarray) -> datasets.Examples | None:
-    return {name: column[chosen] for name, column in examples.items()} if len(chosen) else None

@@ -1,4 +1,4 @@
-"""What executes computations, from settings; only what is asked for is imported."""
+"""What executes computations, from settings."""
 
 import contextlib
 from collections.abc import Sequence
@@ -14,24 +14,12 @@ def use(
     shared_examples_dir: str | None = None,
     clients_in_parallel: int | None = None,
 ) -> contextlib.AbstractContextManager:
-    """Returns a runtime, not opened yet.
-
-    Args:
-      runtime_name: One of `runtime.RUNTIMES`.
-      workers: Addresses of workers, which then train clients instead.
-      worker_deadline: Seconds without a sign of life after which one of them is lost.
-      shared_examples_dir: A folder that they all see.
-      clients_in_parallel: Clients that train at the same time; one a core by default.
-
-    Raises:
-      ValueError: If an address is none.
-      FileNotFoundError: If there is no folder for shared examples.
-    """
+    """Returns, not opened yet, a runtime by name, or that of workers, where clients then train."""
     if workers is None:
         return runtime.use(runtime_name, clients_in_parallel=clients_in_parallel)
     return several_workers.use(
         workers,
-        deadline=several_workers.DEADLINE_SECONDS if worker_deadline is None else worker_deadline,
+        deadline=worker_deadline or several_workers.DEADLINE_SECONDS,
         shared_examples_dir=shared_examples_dir,
         clients_in_parallel=clients_in_parallel,
     )

@@ -16,13 +16,7 @@ from tff_het.simulation.start import Start
 
 
 class Observed(NamedTuple):
-    """A federation in its last round.
-
-    Attributes:
-      state: The server's state before it.
-      population: The clients.
-      round: What was seen of it, each client's own state included.
-    """
+    """A federation before its last round, and what was seen of that, clients' own states too."""
 
     state: ServerState
     population: Population
@@ -37,23 +31,20 @@ def last_round(
     *,
     start: Start | None = None,
 ) -> Observed:
-    """Trains as `loop.train` does, and observes the last round.
-
-    Args:
-      process: Any that `observation.observe` takes.
-      population: The clients.
-      schedule: Who trains in a round.
-      settings: As of `loop.train`; there is no goal, since the last round has to be known.
-      start: Values to begin with.
-
-    Raises:
-      ValueError: If there is a goal, or as `loop.train` and `observation.observe`.
-      DivergedError: If a loss is not finite any more.
-    """
+    """Trains as `loop.train` does, with its arguments and errors, and observes the last round."""
     if settings.goal is not None:
         raise ValueError("A run that ends at a goal has no last round that is known beforehand.")
-    state, states = _before_last(process, population, schedule, settings, start)
-    round_num = settings.rounds - 1 + (0 if start is None else start.rounds)
+    if before := settings.rounds - 1:
+        # Nobody looks at what is evaluated on the way.
+        shorter = dataclasses.replace(settings, rounds=before, eval_every=before)
+        result = loop.train(process, population, schedule, shorter, start=start)
+        state, states = result.state, result.client_states
+    else:
+        state, states = process.initialize(), ClientStates(process, settings.seed)
+        if start is not None:
+            state = start.server_state(process, state)
+            states.put(0, start.client_states(process, settings.seed, state, len(population)))
+    round_num = before + (0 if start is None else start.rounds)
     clients: list[dict[str, Any]] = [
         collections.OrderedDict(
             client=np.int32(client),
@@ -66,24 +57,3 @@ def last_round(
     states.close()
     seen = observation.observe(process, state, clients, private=True)
     return Observed(state, population, seen)
-
-
-def _before_last(
-    process: FederatedProcess,
-    population: Population,
-    schedule: cohorts.Schedule,
-    settings: loop.Settings,
-    start: Start | None,
-) -> tuple[ServerState, ClientStates]:
-    before = settings.rounds - 1
-    if before:
-        # Nobody looks at what is evaluated on the way.
-        shorter = dataclasses.replace(settings, rounds=before, eval_every=before)
-        result = loop.train(process, population, schedule, shorter, start=start)
-        return result.state, result.client_states
-    state = process.initialize()
-    states = ClientStates(process, settings.seed)
-    if start is not None:
-        state = start.server_state(process, state)
-        states.put(0, start.client_states(process, settings.seed, state, len(population)))
-    return state, states

@@ -1,10 +1,9 @@
 """One run: from a config to trained models, with the files of a run or without."""
 
-import contextlib
 import dataclasses
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from experiments.run.config import RunConfig
 from tff_het.datasets import Examples
 from tff_het.evaluation import factors, figures
 from tff_het.learning.process import FederatedProcess
-from tff_het.simulation import checkpoints, loop, records
-from tff_het.simulation import start as starts
+from tff_het.simulation import checkpoints, loop, records, start
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +23,7 @@ class Result:
     """What came out of one run.
 
     Attributes:
-      config: Its settings.
       made: Its data, clients and network.
-      process: Its method's process.
       rounds: The state after the last round and what was measured, see `loop.Result`.
       curves: What was measured in each round: arrays by name, one number a round (NaN where it
         was not measured).
@@ -61,11 +57,9 @@ class Result:
             self.temporary.cleanup()
 
     def predict(self, client: int, examples: Examples) -> Mapping[str, np.ndarray]:
-        """Returns what one client's own model says of examples: `logits` [n, classes] and others.
+        """Returns what a client's own model says of examples: `logits` [n, classes] and others.
 
-        Args:
-          client: The client's index.
-          examples: Columns that the network reads, and `y`.
+        Examples are columns that the network reads, and `y`.
         """
         state = self.rounds.client_states.get(client, self.rounds.state)
         return self.process.predict(self.rounds.state.weights, state, examples, client=client)
@@ -99,19 +93,25 @@ def run(
     ((name, process),) = processes.build(made).items()
     temporary = tempfile.TemporaryDirectory() if folder is None else None
     path = Path(temporary.name if temporary is not None else folder or "")
-    done = checkpoints.rounds_done(path, processes.identity(made, name))
-    loop.check_length(path, done, made.settings)
-    rounds = train_method(name, process, made, path, done, on_round=on_round)
+    rounds = train_method(name, process, made, path, on_round=on_round)
+    table = records.read_table(path / "metrics.csv")
     return Result(
         config=config,
         made=made,
         process=process,
         rounds=rounds,
-        curves=_curves(path / "metrics.csv"),
+        curves={key: np.array([float(row[key] or "nan") for row in table]) for key in table[0]},
         clients=comparison.by_client(path),
         summary=records.read_json(path / "summary.json"),
         temporary=temporary,
     )
+
+
+def rounds_done(folder: Path, made: setup.Setup, identity: Mapping[str, Any]) -> int:
+    """Returns how many rounds of a run are in its folder; refuses more, and those of others."""
+    done = checkpoints.rounds_done(folder, identity)
+    loop.check_length(folder, done, made.settings)
+    return done
 
 
 def train_method(
@@ -119,30 +119,25 @@ def train_method(
     process: FederatedProcess,
     made: setup.Setup,
     folder: Path,
-    done: int,
     *,
     show: bool = False,
     on_round: Callable[[int], None] | None = None,
 ) -> loop.Result:
-    """Trains one method, or goes on with it after `done` rounds, and writes its summary.
+    """Trains a method in its folder, or goes on with it, and writes its summary.
 
-    Args:
-      name: The method.
-      process: Its process.
-      made: What is trained on.
-      folder: The method's folder.
-      done: How many rounds its run has.
-      show: Whether there is a progress bar, and a picture of the factors where there are some.
-      on_round: As `run`.
-
-    Returns:
-      What training gave, with open client states.
+    With `show` there is a progress bar, and a picture of the factors where there are some. Client
+    states stay open.
     """
+    identity, total = processes.identity(made, name), made.settings.rounds
+    done = rounds_done(folder, made, identity)
     folder.mkdir(parents=True, exist_ok=True)
     records.write_atomically(folder / "flags.txt", made.config.flagfile(name))
-    total = made.settings.rounds
     course = processes.course(made, name, process)
-    with _bar(name, total, done, show) as bar:
+    # A bar redraws its line, which a file cannot: there, it would be a line each time.
+    hidden = None if show else True
+    with tqdm(
+        total=total, initial=done, desc=name, unit="round", dynamic_ncols=True, disable=hidden
+    ) as bar:
 
         def told(row: Mapping[str, Any], seconds: float) -> None:
             _show(bar, row, seconds)
@@ -158,22 +153,23 @@ def train_method(
             ledger=course.ledger,
             test_examples=made.common_test,
             folder=folder,
-            config=processes.identity(made, name),
+            config=identity,
             on_round=told,
             start=made.start,
         )
     if result.is_complete:
-        used = factors.of_clients(process.model, summary.states(made, result))
+        states = (result.client_states.get(c, result.state) for c in range(len(made.population)))
+        used = factors.of_clients(process.model, states)
         table = folder / "metrics.csv"
-        found = summary.of_run(name, made, process, result, course, used, table)
+        found = summary.of_run(made, course, result, used, table)
         records.write_json(folder / "summary.json", found)
         if made.training.acquisition is not None:
-            acquired = summary.acquired(made, course, result)
-            records.write_atomically(folder / "acquired.csv", acquired)
+            text = summary.acquired(made, course, result)
+            records.write_atomically(folder / "acquired.csv", text)
         if used and show:
             figures.save(factors.figure(used), folder / "figures" / "factors.png")
         # The last file: who starts from this run needs the summary as well.
-        starts.write(folder, starts.after(process, result.state))
+        start.write(folder, start.after(process, result.state))
     if result.stopped_by is not None:
         result.client_states.close()
         print(
@@ -185,30 +181,6 @@ def train_method(
     return result
 
 
-def save_initial_weights(processes: Mapping[str, FederatedProcess], path: Path) -> None:
-    """Writes the weights that all methods start with, by path, as `starts.read` takes them."""
-    values: dict[str, np.ndarray] = {}
-    for process in processes.values():
-        values |= starts.after(process, process.initialize()).values
-    path.parent.mkdir(parents=True, exist_ok=True)
-    starts.write(path.parent, starts.Start(values), path.name)
-
-
-def _curves(table: Path) -> dict[str, np.ndarray]:
-    rows = records.read_table(table)
-    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in rows[0]}
-
-
-@contextlib.contextmanager
-def _bar(name: str, total: int, done: int, show: bool) -> Iterator[tqdm]:
-    # A bar redraws its line, which a file cannot: there, it would be a line each time.
-    disable = None if show else True
-    with tqdm(
-        total=total, initial=done, desc=name, unit="round", dynamic_ncols=True, disable=disable
-    ) as bar:
-        yield bar
-
-
 def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
     shown = {"loss": f"{row['train_loss']:.3f}"}
     if (accuracy := row.get("local_test_accuracy_mean")) is not None:  # Not in every round.
@@ -217,3 +189,27 @@ def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
     shown["s"] = f"{seconds:.2f}"
     bar.set_postfix(shown, refresh=False)
     bar.update()
+
+
+def compare(processes: Mapping[str, FederatedProcess], made: setup.Setup, folder: Path) -> None:
+    """Trains methods, each in a folder of its name, and compares those that do not diverge."""
+    diverged = {}
+    for name, process in processes.items():
+        try:
+            train_method(name, process, made, folder / name, show=True).client_states.close()
+        except loop.DivergedError as error:
+            diverged[name] = error
+    if compared := [name for name in processes if name not in diverged]:
+        print(comparison.write(made, folder, compared))
+        print(f"Results: {folder}; pictures: {folder / 'figures'}")
+    if diverged:
+        raise loop.DivergedError(" ".join(f"{name}: {why}" for name, why in diverged.items()))
+
+
+def save_initial_weights(processes: Mapping[str, FederatedProcess], path: Path) -> None:
+    """Writes the weights that all methods start with, by path, as `start.read` takes them."""
+    values: dict[str, np.ndarray] = {}
+    for process in processes.values():
+        values |= start.after(process, process.initialize()).values
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start.write(path.parent, start.Start(values), path.name)

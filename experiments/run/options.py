@@ -4,7 +4,7 @@ They are found by their signatures, so that what a plugin registers has some too
 """
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from experiments.run.fields import Field
@@ -23,6 +23,11 @@ REGISTRIES: dict[str, Registry] = {
 }
 # Parameters that programs give themselves, from other settings.
 _GIVEN = ("seed", "num_clients")
+# Flags that tables had -> what to do instead.
+GONE = dict.fromkeys(
+    ("runtime", "workers", "worker_deadline"),
+    "belongs to experiments.train: give this command on each machine instead",
+)
 # Flags of before -> their names now.
 RENAMED = {
     "cgau_variant": "cgau.variant",
@@ -39,11 +44,7 @@ RENAMED = {
 def of(role: str, name: str) -> dict[str, Field]:
     """Returns the options of one data set, partition, model or method, by name."""
     parameters = REGISTRIES[role].parameters(name)
-    return {
-        p.name: Field(p.name, p.kind, p.default, p.help, True, False)
-        for p in parameters
-        if p.name not in _GIVEN
-    }
+    return {found.name: Field(*found) for found in parameters if found.name not in _GIVEN}
 
 
 def owners() -> Iterator[tuple[str, str, dict[str, Field]]]:
@@ -55,15 +56,7 @@ def owners() -> Iterator[tuple[str, str, dict[str, Field]]]:
 
 
 def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, dict[str, Field]]:
-    """Returns the options of what the settings choose, by owner.
-
-    Args:
-      values: The settings.
-      settings: What can be set of every run: no option may have such a name.
-
-    Raises:
-      ValueError: If there is no such method, or what it takes cannot be set.
-    """
+    """Returns the options of what the values choose, by owner; refuses what cannot be set."""
     found: dict[str, dict[str, Field]] = {}
     for role, registry in REGISTRIES.items():
         names = values[role]
@@ -84,7 +77,7 @@ def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, di
                     f"{role.capitalize()} {name!r} has a parameter {clash[0]}, which is a setting "
                     "of every run: give it another name."
                 )
-            found[name] = {**found.get(name, {}), **own}
+            found[name] = found.get(name, {}) | own
     return found
 
 
@@ -94,59 +87,32 @@ def is_owner(name: str) -> bool:
 
 
 def find(
-    shown: str,
-    name: str,
-    chosen_options: Mapping[str, Mapping[str, Field]],
-    settings: Sequence[str],
+    name: str, among: Mapping[str, Mapping[str, Field]], settings: Collection[str], shown: str
 ) -> list[tuple[str, Field]]:
     """Returns the owners and options that a name stands for, 'owner.option' or 'option'.
 
-    Args:
-      shown: How errors name it.
-      name: The name.
-      chosen_options: The options of what is chosen, by owner.
-      settings: What else can be set, to guess what was meant.
-
-    Raises:
-      ValueError: If it stands for none of what is chosen.
+    It is looked for among the options of what is chosen, by owner. Errors call it `shown`; what was
+    meant may be one of the settings, too.
     """
     owner, _, option = name.rpartition(".")
-    found = [
-        (of_owner, known[option])
-        for of_owner, known in chosen_options.items()
-        if option in known and owner in ("", of_owner)
-    ]
-    if found:
-        return found
+    asked = {one: known for one, known in among.items() if owner in ("", one)}
+    if fitting := [(one, known[option]) for one, known in asked.items() if option in known]:
+        return fitting
     if name in RENAMED:
         raise ValueError(f"{shown} is now called {RENAMED[name]}.")
-    having = [(r, o) for r, o, known in owners() if option in known and owner in ("", o)]
-    if not having:
-        raise ValueError(_unknown(shown, name, chosen_options, settings))
-    roles = dict.fromkeys(role for role, _ in having)
-    needed = " or ".join(
-        f"--{role}={' or '.join(o for r, o in having if r == role)}" for role in roles
-    )
-    now = ", ".join(_now(role, chosen_options) for role in roles)
-    raise ValueError(f"{shown} belongs to {needed}; found {now}.")
-
-
-def _now(role: str, chosen_options: Mapping[str, Any]) -> str:
-    names = [name for name in chosen_options if name in REGISTRIES[role]]
-    return f"--{role}={','.join(names)}"
-
-
-def _unknown(
-    shown: str,
-    name: str,
-    chosen_options: Mapping[str, Mapping[str, Field]],
-    settings: Sequence[str],
-) -> str:
-    owner, _, option = name.rpartition(".")
+    having: dict[str, list[str]] = {}  # Role -> who has it, and is not chosen.
+    for role, other, known in owners():
+        if option in known and owner in ("", other):
+            having.setdefault(role, []).append(other)
+    if having:
+        needed = (f"--{role}={' or '.join(names)}" for role, names in having.items())
+        now = (f"--{role}={','.join(n for n in among if n in REGISTRIES[role])}" for role in having)
+        raise ValueError(f"{shown} belongs to {' or '.join(needed)}; found {', '.join(now)}.")
     if owner and not is_owner(owner):
-        return f"{shown}: nothing is called {owner!r}. --plugin=FILE.py registers others."
-    known = {owner: chosen_options.get(owner, {})} if owner else chosen_options
-    names = [*(() if owner else settings), *(o for own in known.values() for o in own)]
+        raise ValueError(
+            f"{shown}: nothing is called {owner!r}. --plugin=FILE.py registers others."
+        )
+    names = [*(() if owner else settings), *(other for own in asked.values() for other in own)]
     near = difflib.get_close_matches(option, dict.fromkeys(names), 3, 0.7)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"{shown}: there is no such setting (--help lists all).{hint}"
+    raise ValueError(f"{shown}: there is no such setting (--help lists all).{hint}")

@@ -10,22 +10,14 @@ from pathlib import Path
 
 
 def load(names: Iterable[str]) -> None:
-    """Imports plugins, each once.
-
-    Args:
-      names: Of modules, or files that end with '.py'.
-
-    Raises:
-      ValueError: If there is no such module or file, or it cannot be imported.
-    """
+    """Imports plugins, each once: modules by name, or files that end with '.py'."""
     for name in names:
-        path = Path(name)
-        module = path.stem if name.endswith(".py") else name
+        module, path = _module(name), Path(name)
         if module in sys.modules:
             continue
-        if name.endswith(".py") and not path.is_file():
-            raise ValueError(f"--plugin={name}: there is no such file in {Path.cwd()}.")
         if name.endswith(".py"):
+            if not path.is_file():
+                raise ValueError(f"--plugin={name}: there is no such file in {Path.cwd()}.")
             # What stands beside it can be imported by it.
             sys.path.insert(0, str(path.parent.absolute()))
         try:
@@ -36,17 +28,26 @@ def load(names: Iterable[str]) -> None:
             ) from error
 
 
+def _module(name: str) -> str:
+    return Path(name).stem if name.endswith(".py") else name
+
+
 def fingerprint(names: Iterable[str]) -> str | None:
     """Tells the programs of plugins, which must be loaded, from others; None without any."""
-    modules = [sys.modules[Path(n).stem if n.endswith(".py") else n] for n in names]
-    return " ".join(meaning(Path(m.__file__)) for m in modules if m.__file__) or None
+    files = (sys.modules[_module(name)].__file__ for name in names)
+    return " ".join(meaning(Path(file)) for file in files if file) or None
 
 
 @functools.lru_cache
 def meaning(path: Path) -> str:
-    """SHA-256 (hex) of a program without comments, docstrings, layout and what registries list."""
+    """SHA-256 (hex) of a program without comments, docstrings, layout and what registries list.
+
+    Nor does EXPERIMENT count, a table or figure that is made of results.
+    """
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXPERIMENT":
+            node.value = ast.Constant(None)
         # A string that stands alone does nothing.
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             node.value = ast.Constant(None)

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from experiments.run import aggregation, at_server, plugins, training
+from experiments.run import aggregation, plugins, training
 from experiments.run.setup import Setup
 from tff_het import methods
-from tff_het.clients import Population
+from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
 from tff_het.learning import batching
 from tff_het.learning.client_work import LocalTraining
@@ -17,46 +17,45 @@ from tff_het.simulation import cohorts
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
-    """Who trains under one method, and what travels.
+class Trainers:
+    """Who trains under one method.
 
     Attributes:
       population: The clients, and possibly others behind them that only train.
       schedule: Who trains in a round.
-      ledger: What one of them sends and receives in a round.
-      data_bytes: What of examples is sent to one place before the first round.
     """
 
     population: Population
     schedule: cohorts.Schedule
-    ledger: communication.Ledger
-    data_bytes: int = 0
 
     def steps(self, rounds: Iterable[int], training: LocalTraining) -> int:
         """Returns how many steps all that train in a run's rounds take together."""
-
-        def of_client(client: int, num_rounds: int) -> int:
+        sizes: Counter[int] = Counter()  # Of examples trained on -> how often.
+        took_part = Counter(client for number in rounds for client in self.schedule(number))
+        for client, times in took_part.items():
             if training.acquisition is None:
-                trained_on = {int(self.population.num_train_examples[client]): num_rounds}
+                sizes[int(self.population.num_train_examples[client])] += times
             else:
                 labels = self.population[client].train["y"]
-                trained_on = Counter(training.acquisition.batch_sizes(labels, num_rounds))
-            return sum(times * _num_steps(num, training) for num, times in trained_on.items())
+                sizes.update(training.acquisition.batch_sizes(labels, times))
+        names = ("batch_size", "epochs", "steps", "at_most_one_pass")
+        settings = {name: getattr(training, name) for name in names}
+        return sum(times * int(batching.num_steps(n, **settings)) for n, times in sizes.items())
 
-        took_part = Counter(client for number in rounds for client in self.schedule(number))
-        return sum(of_client(*pair) for pair in took_part.items())
 
+@dataclasses.dataclass(frozen=True)
+class Course(Trainers):
+    """One method's training: its process, who trains, and what travels.
 
-def _num_steps(num_examples: int, training: LocalTraining) -> int:
-    return int(
-        batching.num_steps(
-            num_examples,
-            training.batch_size,
-            epochs=training.epochs,
-            steps=training.steps,
-            at_most_one_pass=training.at_most_one_pass,
-        )
-    )
+    Attributes:
+      ledger: What one of them sends and receives in a round.
+      data_bytes: What of examples is sent to one place before the first round.
+    """
+
+    method: str
+    process: FederatedProcess
+    ledger: communication.Ledger
+    data_bytes: int = 0
 
 
 def build(made: Setup) -> dict[str, FederatedProcess]:
@@ -71,15 +70,13 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
     given: dict[str, Any] = {
         "server_optimizer": training.server_optimizer(config),
         "aggregator": aggregation.factory(made, taken),
+        "num_clients": len(made.population),
+        "selection": made.selection,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    for name in given:
-        if not any(name in accepted for accepted in taken.values()):
-            raise ValueError(f"--{name} has no meaning for {', '.join(names)}.")
-    at_server.check(config, taken, made.selection)
-    _check_pooled(made)
-    # What the data say, for methods that ask.
-    given |= {"num_clients": len(made.population), "selection": made.selection}
+    if "server_optimizer" in given and not any("server_optimizer" in taken[n] for n in names):
+        raise ValueError(f"--server_optimizer has no meaning for {', '.join(names)}.")
+    _check_server(made, taken)
     built = {
         method: methods.build(
             method,
@@ -98,57 +95,71 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
     return built
 
 
-def course(made: Setup, method: str, process: FederatedProcess) -> Course:
-    """Returns who trains under a method."""
-    if not methods.trains_on_pooled_examples(method):
-        return Course(made.population, made.schedule, communication.ledger(process))
-    if made.config.method.pooled == "server":
-        assert made.initial is not None
-        return Course(
-            at_server.with_server(made.population, made.initial),
-            cohorts.always(len(made.population)),
-            communication.staying_put(process),
+def _check_server(made: Setup, taken: Mapping[str, Collection[str]]) -> None:
+    """Refuses methods for which the server lacks examples, and settings of it for none."""
+    method = made.config.method
+    names = ", ".join(method.method)
+    judging = [name for name, options in taken.items() if "selection" in options]
+    if judging and made.selection is None:
+        raise ValueError(
+            f"{', '.join(judging)} evaluates models on examples at the server, which has none: "
+            "give --selection_examples (2000, say), or --ensemble_selection=test as in the paper."
         )
-    return Course(
-        made.population.with_pooled(),
-        cohorts.always(len(made.population)),
-        communication.staying_put(process),
-        data_bytes=communication.compressed_bytes(made.population),
-    )
-
-
-def identity(made: Setup, method: str) -> dict[str, Any]:
-    """Returns what defines a run: a folder that holds another one is not continued."""
-    start = None if made.start is None else made.start.fingerprint()
-    # All others follow from the data and the settings.
-    given = made.config.data.partition == "file"
-    return made.config.defining(method) | {
-        "data_fingerprint": made.dataset.fingerprint(),
-        "partition_fingerprint": made.partition.fingerprint() if given else None,
-        "start_fingerprint": start,
-        "plugin_fingerprint": plugins.fingerprint(made.config.run.plugin),
-    }
-
-
-def _most_examples(method: str, made: Setup) -> int:
-    """Returns how many examples the largest of those has that train under a method."""
-    sizes = made.population.num_train_examples
-    if not methods.trains_on_pooled_examples(method):
-        return int(sizes.max())
-    if made.config.method.pooled == "clients":
-        return int(sizes.sum())
-    assert made.initial is not None
-    return len(made.initial["y"])
-
-
-def _check_pooled(made: Setup) -> None:
-    names = made.config.method.method
-    if made.config.method.pooled == "clients":
+    if not judging and method.ensemble_selection == "test":
+        raise ValueError(f"--ensemble_selection=test has no meaning for {names}.")
+    if method.pooled == "clients":
         return
-    if not any(methods.trains_on_pooled_examples(name) for name in names):
-        raise ValueError(f"--pooled=server has no meaning for {', '.join(names)}.")
+    if not any(map(methods.trains_on_pooled_examples, method.method)):
+        raise ValueError(f"--pooled=server has no meaning for {names}.")
     if made.initial is None:
         raise ValueError(
             "--pooled=server trains on examples at the server, which has none: give "
             "--initial_examples (400, say)."
         )
+
+
+def _most_examples(method: str, made: Setup) -> int:
+    """How many the largest of those has that train under a method."""
+    sizes = made.population.num_train_examples
+    if not methods.trains_on_pooled_examples(method):
+        return int(sizes.max())
+    at_server = made.initial if made.config.method.pooled == "server" else None
+    return int(sizes.sum()) if at_server is None else len(at_server["y"])
+
+
+def trainers(made: Setup, method: str) -> Trainers:
+    """Returns who trains under a method."""
+    clients = made.population
+    if not methods.trains_on_pooled_examples(method):
+        return Trainers(clients, made.schedule)
+    alone = cohorts.always(len(clients))
+    if made.config.method.pooled == "clients":
+        return Trainers(clients.with_pooled(), alone)
+    assert made.initial is not None
+    nothing = {name: column[:0] for name, column in made.initial.items()}
+    server = Client("server", made.initial, nothing, nothing)
+    return Trainers(clients.grown_by([server]), alone)
+
+
+def course(made: Setup, method: str, process: FederatedProcess) -> Course:
+    """Returns who trains under a method, and what travels."""
+    who, sent = trainers(made, method), 0
+    if not methods.trains_on_pooled_examples(method):
+        ledger = communication.ledger(process)
+    else:
+        ledger = communication.staying_put(process)
+        if made.config.method.pooled == "clients":
+            sent = communication.compressed_bytes(made.population)
+    return Course(who.population, who.schedule, method, process, ledger, sent)
+
+
+def identity(made: Setup, method: str) -> dict[str, Any]:
+    """Returns what defines a run: a folder that holds another one is not continued."""
+    # All other partitions follow from the data and the settings.
+    given = made.config.data.partition == "file"
+    return made.config.defining(method) | {
+        "data_fingerprint": made.dataset.fingerprint(),
+        "partition_fingerprint": made.partition.fingerprint() if given else None,
+        "start_fingerprint": None if made.start is None else made.start.fingerprint(),
+        "plugin_fingerprint": plugins.fingerprint(made.config.run.plugin),
+    }

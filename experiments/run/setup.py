@@ -1,14 +1,19 @@
 """What a config names: data, clients, network, local training, schedule."""
 
 import dataclasses
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from experiments.run import adversaries, at_server, data, training
+import numpy as np
+
+from experiments.run import data, training
 from experiments.run.config import RunConfig
 from tff_het import datasets, partitions
 from tff_het.clients import Population
 from tff_het.learning.client_work import LocalTraining
-from tff_het.models import architectures
+from tff_het.models import adversary, architectures
 from tff_het.models.layers import Layers
 from tff_het.simulation import cohorts, loop, records
 from tff_het.simulation import start as starts
@@ -19,6 +24,7 @@ class Setup:
     """What all methods of a program have in common.
 
     The server holds `initial` examples to train on first and others for `selection`; None without.
+    `selection_fingerprint` tells those that were held out for it from others.
     """
 
     config: RunConfig
@@ -32,12 +38,18 @@ class Setup:
     start: starts.Start | None
     initial: datasets.Examples | None
     selection: datasets.Examples | None
+    selection_fingerprint: str | None
 
     @property
     def common_test(self) -> datasets.Examples | None:
         """What a global model is tested on; None: all clients' test examples, if that is all."""
         covered = sum(len(part) for part in self.partition.test) == self.partition.num_test
         return None if covered else self.dataset.test
+
+    @property
+    def rounds_before(self) -> int:
+        """How many rounds had the run that this one starts from."""
+        return 0 if self.start is None else self.start.rounds
 
 
 def make(config: RunConfig) -> Setup:
@@ -47,91 +59,124 @@ def make(config: RunConfig) -> Setup:
       ValueError: If settings do not fit the data.
       FileNotFoundError: If files are missing.
     """
-    seed, local = config.run.seed, training.local_training(config)
+    run, local = config.run, training.local_training(config)
     dealt = data.deal(config)
-    dataset, partition = dealt.dataset, dealt.partition
-    protected = adversaries.columns(config, dataset)
+    dataset = dealt.dataset
     population = Population.from_partition(
         dataset,
-        partition,
+        dealt.partition,
         validation_fraction=config.data.validation_fraction,
         seed=config.partition_seed,
-        columns=(*_columns(config, dataset), *protected),
+        columns=_columns(config, dataset),
     )
-    selection = at_server.selection(config, dealt, population.columns)
-    try:
-        architecture = architectures.make(
-            config.method.model,
-            population.element_spec,
-            dataset.num_classes,
-            statistics=dataset.statistics() if config.method.standardize else None,
-            vocabulary_size=len(dataset.vocabulary),
-            **config.given_to(config.method.model),
-        )
-    except ValueError as error:
-        raise ValueError(f"{error} Choose another --model, such as mlp.") from error
-    architecture = dataclasses.replace(
-        architecture,
-        loss=training.loss(config, dataset.num_classes),
-        initialization=config.method.initialization,
-        kind=Layers(bias=config.method.bias),
-        local_statistics=config.method.local_statistics,
+    initial, held_out, test = (
+        None if examples is None else {name: examples[name] for name in population.columns}
+        for examples in (dealt.initial, dealt.selection, dataset.test)
     )
-    architecture = adversaries.attach(config, architecture, protected)
-    start = _start(config, dataset, population, at_server.fingerprint(config, selection))
+    fingerprint = None if held_out is None else _fingerprint(held_out)
+    architecture = _architecture(config, dataset, population)
+    start = _start(config, dataset, population, fingerprint)
+    size, goal = run.clients_per_round or len(population), run.goal_accuracy
+    if run.sampling == "in_turn":
+        schedule = cohorts.in_turn(len(population), size, 0 if start is None else start.rounds)
+    else:
+        schedule = cohorts.uniform(len(population), size, run.seed)
     return Setup(
         config=config,
         dataset=dataset,
-        partition=partition,
+        partition=dealt.partition,
         population=population,
         architecture=architecture,
         training=local,
-        schedule=_schedule(config, len(population), start),
+        schedule=schedule,
         settings=loop.Settings(
-            rounds=config.run.rounds,
-            seed=seed,
-            eval_every=config.run.eval_every,
-            checkpoint_every=config.run.checkpoint_every,
-            keep_checkpoints=config.run.keep_checkpoints,
-            states_in_memory=config.run.client_store == "memory",
-            tracking=tuple(config.run.tracking),
-            goal=_goal(config),
+            rounds=run.rounds,
+            seed=run.seed,
+            eval_every=run.eval_every,
+            checkpoint_every=run.checkpoint_every,
+            keep_checkpoints=run.keep_checkpoints,
+            states_in_memory=run.client_store == "memory",
+            tracking=tuple(run.tracking),
+            goal=None if goal is None else loop.Goal(goal, run.goal_selection),
         ),
         start=start,
-        initial=at_server.initial(dealt, population.columns),
-        selection=selection,
+        initial=initial,
+        selection=test if config.method.ensemble_selection == "test" else held_out,
+        selection_fingerprint=fingerprint,
     )
 
 
+def of_flags(
+    flags: Mapping[str, Any], *, seed: int, data_dir: str | None = None, **more: Any
+) -> Setup:
+    """Makes what flags and `more`, which counts more, name, for functions that a study calls."""
+    given = {**flags, "seed": str(seed), "data_dir": data_dir, **more}
+    return make(RunConfig.of(**{k: v for k, v in given.items() if v is not None}))
+
+
 def _columns(config: RunConfig, dataset: datasets.Dataset) -> tuple[str, ...]:
-    """What clients hold of the data set: what the network reads, and the classes."""
-    model = config.method.model
+    """What clients hold of the data set: what the network reads, classes, what is protected."""
+    model, protected = config.method.model, config.method.protected
     read = architectures.inputs(model)
     if missing := [column for column in read if column not in dataset.train]:
         raise ValueError(
             f"--model={model} reads {', '.join(read)}; data set {dataset.name!r} has no "
             f"{', '.join(missing)}. Choose another --model or --dataset."
         )
-    return (*read, "y")
+    if protected is None:
+        return (*read, "y")
+    able = [
+        name
+        for name, column in dataset.train.items()
+        if name not in ("x", "y") and column.ndim == 1 and set(np.unique(column)) <= {0, 1}
+    ]
+    if not protected or len(set(protected)) < len(protected) or set(protected) - set(able):
+        raise ValueError(
+            f"--protected names different columns of 0 and 1, of which data set {dataset.name!r} "
+            f"has: {', '.join(able) or 'none'}; found {','.join(protected)}."
+        )
+    return (*read, "y", *protected)
 
 
-def _schedule(config: RunConfig, num_clients: int, start: starts.Start | None) -> cohorts.Schedule:
-    cohort_size = config.run.clients_per_round or num_clients
-    if config.run.sampling == "in_turn":
-        return cohorts.in_turn(num_clients, cohort_size, 0 if start is None else start.rounds)
-    return cohorts.uniform(num_clients, cohort_size, config.run.seed)
+def _architecture(
+    config: RunConfig, dataset: datasets.Dataset, population: Population
+) -> architectures.Architecture:
+    """The network, with the config's adversary, if any attribute is protected."""
+    method = config.method
+    try:
+        made = architectures.make(
+            method.model,
+            population.element_spec,
+            dataset.num_classes,
+            statistics=dataset.statistics() if method.standardize else None,
+            vocabulary_size=len(dataset.vocabulary),
+            **config.given_to(method.model),
+        )
+    except ValueError as error:
+        raise ValueError(f"{error} Choose another --model, such as mlp.") from error
+    made = dataclasses.replace(
+        made,
+        loss=training.loss(config, dataset.num_classes),
+        initialization=method.initialization,
+        kind=Layers(bias=method.bias),
+        local_statistics=method.local_statistics,
+    )
+    if method.protected is None:
+        return made
+    weights = list(method.adversary_weights or [1.0] * len(method.protected))
+    return adversary.attach(made, method.protected, weights, layer=method.adversary_layer)
 
 
-def _goal(config: RunConfig) -> loop.Goal | None:
-    accuracy = config.run.goal_accuracy
-    return None if accuracy is None else loop.Goal(accuracy, config.run.goal_selection)
+def _fingerprint(examples: datasets.Examples) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(examples):
+        digest.update(f"{name} {examples[name].dtype.str} {examples[name].shape}\n".encode())
+        digest.update(np.ascontiguousarray(examples[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _start(
-    config: RunConfig,
-    dataset: datasets.Dataset,
-    population: Population,
-    held_out: str | None,
+    config: RunConfig, dataset: datasets.Dataset, population: Population, held_out: str | None
 ) -> starts.Start | None:
     if config.run.start_from is None:
         return None

@@ -1,102 +1,86 @@
 """The summary of one finished run."""
 
 import csv
+import functools
 import io
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from experiments.run import aggregation, at_server
+from experiments.run import aggregation
 from experiments.run.processes import Course
 from experiments.run.setup import Setup
 from tff_het.backend.names import tff
 from tff_het.evaluation import acquired as acquisitions
 from tff_het.evaluation import communication, ensemble, factors, statistics
-from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import loop, records
 
-_VALIDATION_LOSS = "local_validation_loss_weighted_mean"
-
 
 def of_run(
-    method: str,
     made: Setup,
-    process: FederatedProcess,
-    result: loop.Result,
     course: Course,
+    result: loop.Result,
     used: Mapping[str, factors.Factors],
     table: Path,
 ) -> dict[str, Any]:
     """Returns what `summary.json` holds; the same run gives the same bytes.
 
-    Args:
-      method: The method's name.
-      made: What it was trained on.
-      process: Its process.
-      result: What training gave; client states can still be read.
-      course: Who trained.
-      used: Which factors the clients use, by layer.
-      table: The run's `metrics.csv`.
+    `used` are the factors that clients use, by layer, and `table` is the run's `metrics.csv`.
     """
     assert result.evaluation is not None
-    ledger = course.ledger
-    before = 0 if made.start is None else made.start.rounds
-    rounds = range(before, before + result.rounds)
-    cohorts = [len(course.schedule(round_num)) for round_num in rounds]
+    rounds = range(made.rounds_before, made.rounds_before + result.rounds)
+    client_rounds = sum(len(course.schedule(round_num)) for round_num in rounds)
     steps = course.steps(rounds, made.training)
+    ledger = course.ledger
     values: dict[str, Any] = {
-        "method": method,
+        "method": course.method,
         "dataset": made.dataset.name,
         "partition": made.partition.name,
         "model": made.architecture.name,
         "seed": made.settings.seed,
         "rounds": result.rounds,
-        "rounds_before": before,
+        "rounds_before": made.rounds_before,
         "num_clients": len(made.population),
-        "client_rounds": sum(cohorts),
+        "client_rounds": client_rounds,
         "steps_total": steps,
-        "steps_per_client_round": steps / sum(cohorts),
+        "steps_per_client_round": steps / client_rounds,
     }
     for split, local in result.evaluation.local.items():
         accuracy = statistics.distribution(local.accuracy, local.num_examples)
         loss = statistics.distribution(local.loss, local.num_examples)
         accuracy |= statistics.by_group(local.accuracy, local.num_examples, local.groups)
         values |= {f"local_{split}_accuracy_{name}": value for name, value in accuracy.items()}
-        values |= {
-            f"local_{split}_loss_{name}": loss[name] for name in ("mean", "weighted_mean", "std")
-        }
+        values |= {f"local_{split}_loss_{n}": loss[n] for n in ("mean", "weighted_mean", "std")}
         if local.pooled_auc is not None:
             values[f"local_{split}_auc_pooled"] = local.pooled_auc
-    if result.evaluation.global_test is not None:
-        values["global_test_accuracy"] = result.evaluation.global_test.accuracy
-        values["global_test_loss"] = result.evaluation.global_test.loss
+    if (found := result.evaluation.global_test) is not None:
+        values |= {"global_test_accuracy": found.accuracy, "global_test_loss": found.loss}
     if made.config.run.new_test:
-        values |= _new_test(made, process, result)
+        values |= _new_test(made, course.process, result)
     values |= factors.summary(used)
     values |= _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
     values |= aggregation.promise(made, result.rounds)
-    values |= {
+    return values | {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,
-        "parameters_communicated": 2 * ledger.parameters_sent * sum(cohorts),
-        "bytes_up_total": course.data_bytes + ledger.bytes_up * sum(cohorts),
-        "bytes_down_total": ledger.bytes_down * sum(cohorts),
-        "bytes_up_total_metrics": ledger.metrics_bytes_up * sum(cohorts),
+        "parameters_communicated": 2 * ledger.parameters_sent * client_rounds,
+        "bytes_up_total": course.data_bytes + ledger.bytes_up * client_rounds,
+        "bytes_down_total": ledger.bytes_down * client_rounds,
+        "bytes_up_total_metrics": ledger.metrics_bytes_up * client_rounds,
         "data_source": made.dataset.source,
         "data_fingerprint": made.dataset.fingerprint(),
         "validation_fingerprint": made.population.validation_fingerprint(),
-        "selection_fingerprint": at_server.fingerprint(made.config, made.selection),
+        "selection_fingerprint": made.selection_fingerprint,
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
         "tensorflow_federated": tff.__version__,
     }
-    return values
 
 
 def acquired(made: Setup, course: Course, result: loop.Result) -> str:
@@ -113,21 +97,10 @@ def acquired(made: Setup, course: Course, result: loop.Result) -> str:
     return buffer.getvalue()
 
 
-def states(made: Setup, result: loop.Result) -> Iterator[ClientState]:
-    """Gives the state of each client after the run, in their order."""
-    for client in range(len(made.population)):
-        yield result.client_states.get(client, result.state)
-
-
 def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:
     """The ensemble of all clients' models, and what it takes to bring them to one place."""
-    found = ensemble.new_test(
-        process,
-        result.state,
-        made.population,
-        lambda client: result.client_states.get(client, result.state),
-        made.dataset.test,
-    )
+    state_of = functools.partial(result.client_states.get, server_state=result.state)
+    found = ensemble.new_test(process, result.state, made.population, state_of, made.dataset.test)
     sent = communication.sending_local_models(process, len(made.population))
     return {
         "new_test_accuracy_average": found.accuracy_average,
@@ -141,9 +114,10 @@ def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> di
 
 def _best(table: Path) -> dict[str, Any]:
     """What was measured in the round with the lowest loss on all clients' validation examples."""
-    rows = [row for row in records.read_table(table) if row.get(_VALIDATION_LOSS)]
+    loss = "local_validation_loss_weighted_mean"
+    rows = [row for row in records.read_table(table) if row.get(loss)]
     if not rows:
         return {}
-    best = min(rows, key=lambda row: float(row[_VALIDATION_LOSS]))  # The first of equals.
+    best = min(rows, key=lambda row: float(row[loss]))  # The first of equals.
     measured = {k: float(v) for k, v in best.items() if k.startswith(("local_", "global_"))}
     return {"best_round": int(best["round"])} | {f"best_{k}": v for k, v in measured.items()}

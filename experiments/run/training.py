@@ -1,7 +1,5 @@
 """From a config to how clients and server train: optimizers, local training, losses."""
 
-from typing import Any
-
 import tensorflow as tf
 
 from experiments.run.config import RunConfig
@@ -12,21 +10,24 @@ from tff_het.learning.client_work import LocalTraining
 from tff_het.models import objectives
 from tff_het.models.model import PerExample
 
+_OPTIMIZERS = {
+    "sgd": tff.learning.optimizers.build_sgdm,
+    "adam": tff.learning.optimizers.build_adam,
+    "yogi": tff.learning.optimizers.build_yogi,
+}
+
 
 def local_training(config: RunConfig) -> LocalTraining:
     """Returns the settings of the clients' local SGD."""
     training = config.training
     rate, decay = training.client_learning_rate, training.learning_rate_decay
-    if training.client_optimizer == "adam":
-        optimizer = tff.learning.optimizers.build_adam(rate)
-    else:
-        optimizer = tff.learning.optimizers.build_sgdm(rate, training.client_momentum or None)
+    momentum = [training.client_momentum] if training.client_momentum else []  # Of sgd alone.
 
     def decayed(round_num: tf.Tensor) -> tf.Tensor:
         return rate / (1.0 + decay * tf.cast(round_num, tf.float32))
 
     return LocalTraining(
-        optimizer=optimizer,
+        optimizer=_OPTIMIZERS[training.client_optimizer](rate, *momentum),
         batch_size=training.batch_size,
         epochs=training.local_epochs,
         steps=training.local_steps,
@@ -52,22 +53,15 @@ def _acquisition(config: RunConfig) -> acquisition.Acquisition | None:
         "kept_per_class": training.kept_per_class,
         "dropout_samples": training.dropout_samples,
     }
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    given = {name: value for name, value in settings.items() if value is not None}
     return acquisition.Acquisition(training.acquisition, **given)
 
 
 def loss(config: RunConfig, num_classes: int) -> PerExample:
-    """Returns what is minimised, per example.
-
-    Raises:
-      ValueError: If there is not a weight for each class.
-    """
+    """Returns what is minimised, per example; raises ValueError if a class has no weight."""
     weights = config.method.class_weights
     if weights is None:
-        return {
-            "cross_entropy": objectives.cross_entropy,
-            "cross_entropy_of_softmax": objectives.cross_entropy_of_softmax,
-        }[config.method.loss]
+        return getattr(objectives, config.method.loss)
     if len(weights) != num_classes:
         raise ValueError(
             f"--class_weights needs a positive number for each of the {num_classes} classes, such "
@@ -80,11 +74,4 @@ def loss(config: RunConfig, num_classes: int) -> PerExample:
 def server_optimizer(config: RunConfig):
     """Returns the server's optimizer, or None for plain averaging."""
     name = config.training.server_optimizer
-    if name is None:
-        return None
-    build = {
-        "sgd": tff.learning.optimizers.build_sgdm,
-        "adam": tff.learning.optimizers.build_adam,
-        "yogi": tff.learning.optimizers.build_yogi,
-    }
-    return build[name](config.training.server_learning_rate)
+    return name and _OPTIMIZERS[name](config.training.server_learning_rate)

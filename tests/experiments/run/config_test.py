@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from experiments import train
-from experiments.run import command_line, config, fields, one, options, setup
+from experiments.run import command_line, config, one, options, setup
 from experiments.run.config import Layer, RunConfig, resolve
 from experiments.run.defaults import DEFAULTS
 from tff_het import datasets, kinds
@@ -58,7 +58,7 @@ def test_no_setting_takes_what_is_no_number_to_compute_with(value):
         if value == "" and kinds.hint(field.kind).endswith("..."):
             continue  # A list of none.
         with pytest.raises(ValueError, match="expected"):
-            fields.parsed(field, value)
+            field.parsed(value)
 
 
 def test_help_lists_every_setting_with_its_meaning(call):
@@ -235,7 +235,7 @@ def test_presets_say_what_they_set(path):
         matching = [value for key, value in values.items() if name in (key, key.partition(".")[2])]
         assert matching, name
         if name in config.FIELDS:
-            assert matching == [fields.parsed(config.FIELDS[name], text or "true")], name
+            assert matching == [config.FIELDS[name].parsed(text or "true")], name
 
 
 def test_learning_rate_decays_from_the_second_round_on():
