@@ -6,195 +6,89 @@ DIR/cifar10_embeddings holds what `python -m embeddings.extract --dataset=cifar1
 DIR/cifar10 the images, on which another network is trained for the last question.
 """
 
-import functools
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 
+import experiments.study as s
 from experiments.cgau import own_features, settings
-from experiments.cgau.settings import BASELINE, CGAU, COMMON, SHUFFLED, Size
-from experiments.study import program, timing
-from experiments.study.experiment import (
-    PERCENT,
-    Call,
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Form,
-    Grid,
-    Position,
-    Printed,
-    Scale,
-)
-from experiments.study.measures import metric
+from experiments.cgau.settings import BASELINE, CGAU, COLUMNS, ROWS, SHUFFLED, SOME, Flags, better
+from experiments.study import timing
 
-_DATA, _TIMES, _OWN = "cifar10", "times", "own features"
-_ACCURACY = own_features.ACCURACY
-_FORM = Form(digits=4)
-_MORE = "Longer round than the baseline's, %"
-_OWN_ROW = own_features.NAMES
-
-_CIFAR = {
-    **COMMON,
-    "dataset": "cifar10_embeddings",
-    "model": "mlp_two_layers_128",
-    "client_learning_rate": "0.01",
-    "validation_fraction": "0.2",
-    "rounds": "500",
-}
-_LEVELS = ("0.0", "0.4", "1.0")
-_SMOKE = Size(settings.SMOKE, SHUFFLED, seconds=1.0)
-_QUICK = Size(
-    {**_CIFAR, "rounds": "200", "eval_every": "10", "checkpoint_every": "50"}, _LEVELS, seconds=15.0
-)
-_PAPER = Size({**_CIFAR, "eval_every": "1"}, SHUFFLED, seconds=90.0)
+_FORM = s.Form(digits=4)
+_ACCURACY = settings.measured("cifar10", own_features.ACCURACY)
+_CLUSTERED, _IID = (settings.gain(_ACCURACY, level) for level in ("0.0", "1.0"))
+_NAMES = {CGAU: "cgau", BASELINE: "baseline", "That network itself": "network"}
+_OWN = {row: s.metric("own features", f"{name}_accuracy") for row, name in _NAMES.items()}
+_OWN_GAIN = _OWN[CGAU] - _OWN[BASELINE]
+_MORE = "Extra time per round, %"
+_TRAINED = "Features from a network trained on CIFAR-10 itself, without shuffling"
+_CIFAR = {**settings.CIFAR, "validation_fraction": "0.2", "rounds": "500", "eval_every": "1"}
+_TIMED = ("cgau", "fed_avg")
 
 
-def _extra(
-    dataset: str, images: str, flags: Mapping[str, str], epochs: int, seconds: float
-) -> tuple[Cell, ...]:
-    bare = {k: v for k, v in flags.items() if k != "dataset"} | {"shuffle_fraction": "0.0"}
-    return (
-        Cell(
-            _TIMES,
-            Call(
-                timing.round_times,
-                {
-                    "flags": {**flags, "shuffle_fraction": "0.0"},
-                    "methods": ("cgau", "fed_avg"),
-                    "rounds": 20,
-                },
-                (dataset,),
-                alone=True,
-            ),
-            30.0,
+def _cells(flags: Flags, images: str, epochs: int, shuffled: Iterable[str]) -> list[s.Cell]:
+    """All runs; `epochs` are those of the network trained on the images themselves."""
+    clustered = {**flags, "shuffle_fraction": "0.0"}
+    own = {flag: value for flag, value in clustered.items() if flag != "dataset"}
+    data, times, compare = flags["dataset"], timing.round_times, own_features.compare
+    return [
+        *settings.cells("cifar10", flags, shuffled),
+        s.call("times", times, data, alone=True, flags=clustered, methods=_TIMED, rounds=20),
+        s.call(
+            "own features",
+            compare,
+            images,
+            dataset=images,
+            epochs=epochs,
+            flags=own,
+            scales_with=None,
         ),
-        Cell(
-            _OWN,
-            Call(
-                own_features.compare,
-                {"dataset": images, "epochs": epochs, "flags": bare},
-                (images,),
-            ),
-            seconds,
-        ),
-    )
+    ]
 
 
-EXPERIMENT = Experiment(
-    paper="cgau",
-    name="figure2b",
-    title="Figure 2b: CIFAR-10, accuracy over the proportion of shuffled points",
-    settings="CIFAR-10; the last hidden layer of an Inception network trained on ImageNet, images "
-    "at 299 x 299. 128 units a layer, learning rate 0.01, 20 % validation, 500 epochs, which are "
-    f"rounds here, 5 seeds. {settings.SCHEME}",
+EXPERIMENT = s.Experiment(
+    "cgau.figure2b",
+    "Figure 2b: CIFAR-10, accuracy over the proportion of shuffled points",
     scales={
-        "smoke": Scale(
-            (*_SMOKE.cells(_DATA), *_extra("digits", "digits", settings.SMOKE, 1, 10.0)),
-            num_seeds=1,
-            note="Only to see that it runs: zeros among digits, 3 clients, 2 rounds of 2 steps.",
+        "smoke": s.Scale(_cells(settings.SMOKE, "digits", 1, SHUFFLED), 1, settings.SMOKE_NOTE),
+        "quick": s.Scale(
+            _cells(_CIFAR | settings.SELDOM | {"rounds": "200"}, "cifar10", 3, SOME),
+            5,
+            "Three levels of shuffling. 200 rounds instead of 500, tested every 10. "
+            "The network for CIFAR-10's own features is trained for 3 epochs.",
         ),
-        "quick": Scale(
-            (
-                *_QUICK.cells(_DATA),
-                *_extra("cifar10_embeddings", "cifar10", _QUICK.common, 3, 100.0),
-            ),
-            num_seeds=5,
-            note="The data are what the folder holds. Three levels of shuffling; 200 rounds "
-            "instead of 500, tested every 10. The network for the features of CIFAR-10's own "
-            "is trained for 3 epochs.",
-        ),
-        "paper": Scale(
-            (
-                *_PAPER.cells(_DATA),
-                *_extra("cifar10_embeddings", "cifar10", _PAPER.common, 20, 1200.0),
-            ),
-            num_seeds=5,
-            note="The paper's settings; the data are what the folder holds. The network for the "
-            "features of CIFAR-10's own is a small one, trained for 20 epochs.",
-        ),
+        "paper": s.Scale(_cells(_CIFAR, "cifar10", 20, SHUFFLED), 5, settings.PAPER_NOTE),
     },
-    grids=(
-        settings.grid(_DATA, "Accuracy on all clients' test examples together", _ACCURACY, _FORM),
-        Grid(
-            "Cost",
-            (Position(CGAU, _MORE, metric(_TIMES, "cgau_more"), Form(digits=0, factor=100.0)),),
-        ),
-        Grid(
-            "Features from a network trained on CIFAR-10 itself, without shuffling",
-            tuple(
-                Position(row, "Accuracy", metric(_OWN, f"{name}_accuracy"), _FORM)
-                for row, name in (*_OWN_ROW.items(), ("That network itself", "network"))
-            ),
-            compare=False,
-        ),
-    ),
-    printed=(
-        Printed(
-            BASELINE,
-            settings.column("1.0"),
-            0.780,
-            "from about 0.780 to 0.785",
-            "Section 5",
-        ),
-        Printed(CGAU, settings.column("1.0"), 0.785, "from about 0.780 to 0.785", "Section 5"),
-        Printed(CGAU, _MORE, 85, "took roughly 85% longer per epoch", "Section 4.2"),
-    ),
-    claims=(
-        Claim(
-            "Without shuffling, CGAU is better than the baseline.",
-            (settings.check(_DATA, "0.0", _ACCURACY),),
-        ),
-        Claim(
-            f"CGAU is better at the levels {', '.join(_LEVELS)}.",
-            tuple(settings.check(_DATA, level, _ACCURACY) for level in _LEVELS),
-        ),
-        Claim(
-            "CGAU is better at all levels of shuffling.",
-            tuple(settings.check(_DATA, level, _ACCURACY) for level in SHUFFLED),
-        ),
-        Claim(
+    tables=[
+        s.table("Accuracy on all clients' test examples together", ROWS, COLUMNS, _ACCURACY, _FORM),
+        s.table("Cost", [CGAU], [_MORE], lambda *_: s.metric("times", "cgau_more"), s.Form(0, 100)),
+        s.table(_TRAINED, _OWN, ["Accuracy"], lambda accuracy, _: accuracy, _FORM, compare=False),
+    ],
+    printed=[
+        s.Printed(BASELINE, "shuffled 1.0", 0.780, "from about 0.780 to 0.785", "Section 5"),
+        s.Printed(CGAU, "shuffled 1.0", 0.785, "from about 0.780 to 0.785", "Section 5"),
+        s.Printed(CGAU, _MORE, 85, "took roughly 85% longer per epoch", "Section 4.2"),
+    ],
+    claims=[
+        better("Without shuffling, CGAU is better than the baseline.", _ACCURACY, ["0.0"]),
+        better(f"CGAU is better at the levels {', '.join(SOME)}.", _ACCURACY, SOME),
+        better("CGAU is better at all levels of shuffling.", _ACCURACY, SHUFFLED),
+        s.claim(
             "It gains more without shuffling than with everything shuffled.",
-            (
-                Check(
-                    "gain without shuffling - with everything shuffled",
-                    settings.gain(_DATA, "0.0", _ACCURACY) - settings.gain(_DATA, "1.0", _ACCURACY),
-                    form=PERCENT,
-                ),
-            ),
+            {"gain without shuffling - with everything shuffled": _CLUSTERED - _IID},
         ),
-        Claim(
+        s.claim(
             "It gains less on features from a network trained on CIFAR-10 itself.",
-            (
-                Check(
-                    "gain on the embeddings - on CIFAR-10's own features",
-                    settings.gain(_DATA, "0.0", _ACCURACY)
-                    - (metric(_OWN, "cgau_accuracy") - metric(_OWN, "baseline_accuracy")),
-                    form=PERCENT,
-                ),
-            ),
+            {"gain on the embeddings - on CIFAR-10's own features": _CLUSTERED - _OWN_GAIN},
         ),
-    ),
-    figures=(
-        Figure(
-            "Accuracy over the proportion of shuffled points",
-            "CGAU is above the baseline at all levels, most of all without shuffling; the baseline "
-            "is about the same throughout.",
-            functools.partial(settings.draw, data=_DATA, name=_ACCURACY, label="accuracy"),
-        ),
-    ),
-    notes=(
-        "Accuracy is that of all clients' test examples together. The time of a round is the "
-        "median of training rounds of both methods in turn, in one program; CGAU's with private "
-        "conditioning, where the paper's averages it. It depends on the machine, so that of all "
-        "numbers on this page it alone differs when the run is made again.",
-        "The network for the features of CIFAR-10's own is trained on all training images, also "
-        "those that then choose the round, and is the same for both methods.",
-        *settings.NOTES,
-    ),
+    ],
+    figures=[
+        settings.lines(
+            "Accuracy",
+            _ACCURACY,
+            "CGAU is above the baseline, most without shuffling; the baseline hardly varies.",
+        )
+    ],
 )
-
 
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

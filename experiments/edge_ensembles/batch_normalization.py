@@ -1,106 +1,50 @@
-"""Section III-D: batch normalisation and ensembles of devices with different classes.
+"""Section III-D: batch normalisation and ensembles of devices with different classes."""
 
-python -m experiments.edge_ensembles.batch_normalization --scale=quick --data_dir=DIR \
-    --output_dir=out
-"""
+import dataclasses
 
-import sys
-from collections.abc import Iterator
-
-from experiments.edge_ensembles import bars, settings, sizes
-from experiments.edge_ensembles.settings import DEVICES, ENSEMBLE, accuracy
-from experiments.edge_ensembles.sizes import Size
-from experiments.study import program
-from experiments.study.experiment import (
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Grid,
-    Position,
-    Printed,
-)
+import experiments.study as s
+from experiments.edge_ensembles import settings as edge
 
 _WITHOUT = "Without batch normalisation"
 _AVERAGED = "With, statistics averaged"
 _KEPT = "With, statistics kept at the device"
-_RUNS = (_WITHOUT, _AVERAGED, _KEPT)
+_ROWS = {run: edge.accuracies(run) for run in (_WITHOUT, _AVERAGED, _KEPT)}
+_CHECK = "accuracy of the ensemble, without batch normalisation"
 _QUOTE = (
     "the ensemble model performs very poorly (e.g. 20% accuracy whereas without batch "
     "normalization 47%)"
 )
 
 
-def _cells(size: Size) -> Iterator[Cell]:
-    normalised = {"model": size.normalised}
-    yield size.biased(_WITHOUT)
-    yield size.biased(_AVERAGED, network=normalised)
-    yield size.biased(_KEPT, network=normalised, local_statistics="true")
+def _cells(size: edge.Size) -> list[s.Cell]:
+    flags = {**size.flags, "model": f"{size.flags['model']}_bn"}
+    normalised = dataclasses.replace(size, flags=flags)
+    kept = normalised.run(_KEPT, local_statistics=True)
+    return [size.run(_WITHOUT), normalised.run(_AVERAGED), kept]
 
 
-EXPERIMENT = Experiment(
-    paper="edge_ensembles",
-    name="batch_normalization",
-    title="Section III-D: batch normalisation",
-    settings=settings.SETTINGS,
-    scales=sizes.scales(_cells),
-    grids=(
-        Grid(
-            "Accuracy on the whole test set, Type I, E45F10",
-            tuple(
-                Position(run, of, accuracy(run, of)) for run in _RUNS for of in (*DEVICES, ENSEMBLE)
-            ),
-        ),
-    ),
-    printed=(
-        Printed(_WITHOUT, ENSEMBLE, 47, _QUOTE, "§III-D"),
-        Printed(_AVERAGED, ENSEMBLE, 20, _QUOTE, "§III-D"),
-    ),
-    claims=(
-        Claim(
+EXPERIMENT = s.Experiment(
+    "edge_ensembles.batch_normalization",
+    "Section III-D: batch normalisation",
+    scales=edge.scales(_cells),
+    tables=[edge.table("Accuracy on the whole test set, Type I, E45F10", _ROWS)],
+    printed=[
+        s.Printed(_WITHOUT, edge.ENSEMBLE, 47, _QUOTE, "§III-D"),
+        s.Printed(_AVERAGED, edge.ENSEMBLE, 20, _QUOTE, "§III-D"),
+    ],
+    claims=[
+        s.claim(
             "With batch normalisation the ensemble performs worse, its moving statistics being "
             "averaged like weights.",
-            (
-                Check(
-                    f"accuracy of the ensemble, {_WITHOUT.lower()} - with",
-                    accuracy(_WITHOUT) - accuracy(_AVERAGED),
-                ),
-            ),
+            edge.leads(f"{_CHECK} - with", _ROWS, [(_WITHOUT, _AVERAGED)]),
         ),
-        Claim(
+        s.claim(
             "So it does where each device keeps its moving statistics.",
-            (
-                Check(
-                    f"accuracy of the ensemble, {_WITHOUT.lower()} - with, statistics kept",
-                    accuracy(_WITHOUT) - accuracy(_KEPT),
-                ),
-            ),
+            edge.leads(f"{_CHECK} - with, statistics kept", _ROWS, [(_WITHOUT, _KEPT)]),
         ),
-    ),
-    figures=(
-        Figure(
-            "Accuracy of four devices and of their ensemble",
-            "There is no figure in the paper, only the two numbers.",
-            lambda results: bars.draw(
-                results,
-                {
-                    run: {"accuracy": {of: accuracy(run, of) for of in (*DEVICES, ENSEMBLE)}}
-                    for run in _RUNS
-                },
-                xlabel="model",
-                ylabel="test accuracy (%)",
-            ),
-        ),
-    ),
-    notes=(
-        *settings.NOTES,
-        "Where devices keep their moving statistics, there is no single ensemble: the number is "
-        "the mean over devices of what each predicts with, the averaged weights and its own "
-        "statistics. Batch normalisation has its own initial training, to the same accuracy.",
-    ),
+    ],
+    figures=[edge.bars(_ROWS, "none, only the two numbers.")],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

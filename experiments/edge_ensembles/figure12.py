@@ -1,107 +1,44 @@
-"""Figure 12: activations of the last hidden layer on images of a class that one device has.
+"""Figure 12: activations of the last hidden layer on images of a class that one device has."""
 
-python -m experiments.edge_ensembles.figure12 --scale=quick --data_dir=DIR --output_dir=out
+import experiments.study as s
+from experiments.edge_ensembles import settings as edge
 
-The run is one of Figures 5 to 7.
-"""
+_RUN = edge.run_name()
+_SHOWN = {"Model of D1": "D1", "Ensemble": "ensemble", "Model of D3": "D3"}
+_ARRAYS = {title: (_RUN, f"{of}_activations") for title, of in _SHOWN.items()}
+_ALIKE = {device: s.metric(_RUN, f"{device}_activations") for device in edge.DEVICES}
+_CORRELATION = s.Form(digits=3)
 
-import sys
-from collections.abc import Iterator
-
-import numpy as np
-from matplotlib.figure import Figure as Drawing
-
-from experiments.edge_ensembles import observed, settings, sizes
-from experiments.edge_ensembles.settings import DEVICES, run_name
-from experiments.edge_ensembles.sizes import Size
-from experiments.study import program
-from experiments.study.experiment import (
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Form,
-    Grid,
-    Position,
-)
-from experiments.study.measures import Measure, metric
-from experiments.study.store import Results
-from tff_het.evaluation import panels
-
-_RUN = run_name()
-_OWNER, _STRANGER = "D1", "D3"
-_CORRELATION = Form(digits=3)
-
-
-def _cells(size: Size) -> Iterator[Cell]:
-    yield size.biased(_RUN)
-
-
-def _alike(device: str) -> Measure:
-    return metric(_RUN, f"{device}_activations")
-
-
-def _draw(results: Results) -> Drawing | None:
-    """Of the first seed that has them."""
-    found = [runs for seed in results.seeds if (runs := results.ok([_RUN], seed))]
-    if not found:
-        return None
-    arrays = np.load(found[0][_RUN].file(observed.ARRAYS))
-    shown = {
-        f"Model of {_OWNER}": _OWNER,
-        "Ensemble": observed.ENSEMBLE,
-        f"Model of {_STRANGER}": _STRANGER,
-    }
-    return panels.heat_maps(
-        {title: arrays[f"{of}_activations"] for title, of in shown.items()},
-        xlabel="unit of the last hidden layer",
-        ylabel="test image of class 1",
-        label="output",
-    )
-
-
-EXPERIMENT = Experiment(
-    paper="edge_ensembles",
-    name="figure12",
-    title="Figure 12: activation patterns",
-    settings=settings.SETTINGS,
-    scales=sizes.scales(_cells),
-    grids=(
-        Grid(
+EXPERIMENT = s.Experiment(
+    "edge_ensembles.figure12",
+    "Figure 12: activation patterns",
+    scales=edge.scales(lambda size: [size.run()]),
+    tables=[
+        edge.table(
             "Correlation of activations with the ensemble's, on ten test images of class 1",
-            tuple(Position(d, "Correlation", _alike(d), _CORRELATION) for d in DEVICES),
-        ),
-    ),
-    claims=(
-        Claim(
+            {device: {"Correlation": alike} for device, alike in _ALIKE.items()},
+            _CORRELATION,
+        )
+    ],
+    claims=[
+        s.claim(
             "The activations of D1, which has class 1, are more like the ensemble's than those of "
             "D3, which has no clue about it.",
-            (
-                Check(
-                    f"correlation with the ensemble's, {_OWNER} - {_STRANGER}",
-                    _alike(_OWNER) - _alike(_STRANGER),
-                    form=_CORRELATION,
-                ),
-            ),
-        ),
-    ),
-    figures=(
-        Figure(
+            {"correlation with the ensemble's, D1 - D3": _ALIKE["D1"] - _ALIKE["D3"]},
+            form=_CORRELATION,
+        )
+    ],
+    figures=[
+        s.heat_maps(
             "Activations of the last hidden layer, seed 0",
-            "Three heat maps of 10 images by the nodes before the softmax layer: the model of D1, "
-            "the ensemble, and the model of D3. The first is similar to the second and fairly "
-            "different from the third.",
-            _draw,
-        ),
-    ),
-    notes=(
-        *settings.NOTES,
-        "The images are the first ten of class 1 in the test set. The paper prints no measure of "
-        "similarity; ours is Pearson's correlation over all images and units.",
-    ),
+            "D1's model is similar to the ensemble, and fairly different from D3's.",
+            lambda results: edge.arrays(results, _ARRAYS),
+            xlabel="unit of the last hidden layer",
+            ylabel="test image of class 1",
+            label="output",
+        )
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

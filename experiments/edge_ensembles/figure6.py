@@ -1,122 +1,39 @@
-"""Figure 6: accuracy of devices and ensemble for fewer and fewer ensembling steps.
-
-python -m experiments.edge_ensembles.figure6 --scale=quick --data_dir=DIR --output_dir=out
-"""
+"""Figure 6: accuracy of devices and ensemble for fewer and fewer ensembling steps."""
 
 import itertools
-import sys
-from collections.abc import Iterator
 
-from experiments.edge_ensembles import bars, settings, sizes
-from experiments.edge_ensembles.settings import (
-    DEVICES,
-    ENSEMBLE,
-    FREQUENCIES,
-    OFTEN,
-    ONCE,
-    accuracy,
-    own_share,
-    run_name,
-)
-from experiments.edge_ensembles.sizes import Size
-from experiments.study import program
-from experiments.study.experiment import (
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Grid,
-    Position,
-)
-from experiments.study.measures import Measure
+import experiments.study as s
+from experiments.edge_ensembles import settings as edge
 
-# By how much a local model may exceed the share of its classes.
-_MARGIN = 0.03
+_ROWS = {f"E45F{f}": edge.accuracies(f"E45F{f}") for f in edge.FREQUENCIES}
+_BY_FREQUENCY = {f"F = {f}": _ROWS[f"E45F{f}"] for f in edge.FREQUENCIES}
+_CHECK = "accuracy at {one} - {other}"
 
-
-def _cells(size: Size) -> Iterator[Cell]:
-    for frequency in FREQUENCIES:
-        yield size.biased(run_name(frequency=frequency), frequency=frequency)
-
-
-def _run(frequency: str) -> str:
-    return run_name(frequency=frequency)
-
-
-def _below_share(device: str) -> Measure:
-    return own_share(device) + _MARGIN - accuracy(_run(ONCE), device)
-
-
-EXPERIMENT = Experiment(
-    paper="edge_ensembles",
-    name="figure6",
-    title="Figure 6: ensembling frequency",
-    settings=settings.SETTINGS,
-    scales=sizes.scales(_cells),
-    grids=(
-        Grid(
-            "Accuracy on the whole test set, Type I",
-            tuple(
-                Position(_run(frequency), of, accuracy(_run(frequency), of))
-                for frequency in FREQUENCIES
-                for of in (*DEVICES, ENSEMBLE)
-            ),
-        ),
-    ),
-    claims=(
-        Claim(
+EXPERIMENT = s.Experiment(
+    "edge_ensembles.figure6",
+    "Figure 6: ensembling frequency",
+    scales=edge.scales(lambda size: [size.run(frequency=f) for f in edge.FREQUENCIES]),
+    tables=[edge.table("Accuracy on the whole test set, Type I", _ROWS)],
+    claims=[
+        s.claim(
             "The ensemble's accuracy decreases with the ensembling frequency, from 10 to 1.",
-            (
-                Check(
-                    "accuracy at F = 10 - F = 1",
-                    accuracy(_run(OFTEN)) - accuracy(_run(ONCE)),
-                ),
-            ),
+            edge.leads(_CHECK, _BY_FREQUENCY, [("F = 10", "F = 1")]),
         ),
-        Claim(
+        s.claim(
             "It does so from each frequency to the next.",
-            tuple(
-                Check(
-                    f"accuracy at F = {more} - F = {fewer}",
-                    accuracy(_run(more)) - accuracy(_run(fewer)),
-                )
-                for more, fewer in itertools.pairwise(FREQUENCIES)
-            ),
+            edge.leads(_CHECK, _BY_FREQUENCY, itertools.pairwise(_BY_FREQUENCY)),
         ),
-        Claim(
+        s.claim(
             "Local models that were never part of an ensemble reach at most their classes' share "
             "of the test set and 3 points (20, 20, 30 and 30 %).",
-            tuple(
-                Check(f"share + 3 points - accuracy of {device}", _below_share(device))
-                for device in DEVICES
-            ),
+            {
+                f"share + 3 points - accuracy of {d}": edge.SHARES[d] + 0.03 - _ROWS["E45F1"][d]
+                for d in edge.DEVICES
+            },
         ),
-    ),
-    figures=(
-        Figure(
-            "Accuracy of four devices and of their ensemble",
-            "Four panels of five bars each, for F = 10, 5, 2 and 1 at E = 45: the lower the "
-            "frequency, the lower the ensemble.",
-            lambda results: bars.draw(
-                results,
-                {
-                    _run(frequency): {
-                        "accuracy": {
-                            of: accuracy(_run(frequency), of) for of in (*DEVICES, ENSEMBLE)
-                        }
-                    }
-                    for frequency in FREQUENCIES
-                },
-                xlabel="model",
-                ylabel="test accuracy (%)",
-                columns=4,
-            ),
-        ),
-    ),
-    notes=(*settings.NOTES, "E45F10 is a run of Figure 5 as well."),
+    ],
+    figures=[edge.bars(_ROWS, "at E = 45, the lower F, the lower the ensemble.", columns=4)],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -1,118 +1,59 @@
-"""Figure 9: active learning and random choice, with an ensemble and without.
+"""Figure 9: active learning and random choice, with an ensemble and without."""
 
-python -m experiments.edge_ensembles.figure9 --scale=quick --data_dir=DIR --output_dir=out
+import experiments.study as s
+from experiments.edge_ensembles import settings as edge
+from experiments.edge_ensembles.settings import DEVICES, ENSEMBLE, ENTROPY, INITIAL, RANDOM
 
-The runs with an ensemble are those of Figure 8.
-"""
-
-import sys
-from collections.abc import Iterator
-
-from experiments.edge_ensembles import bars, settings, sizes
-from experiments.edge_ensembles.settings import (
-    DEVICES,
-    ENSEMBLE,
-    ENTROPY,
-    INITIAL,
-    ONCE,
-    RANDOM,
-    TRAINED_ACCURACY,
-    accuracy,
-)
-from experiments.edge_ensembles.sizes import Size
-from experiments.study import program
-from experiments.study.experiment import (
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Grid,
-    Position,
-)
-from experiments.study.measures import Measure, metric
-
-_FUNCTIONS = (RANDOM, ENTROPY)
-_TITLES = {RANDOM: "Random choice", ENTROPY: "Active learning (max entropy)"}
+_ALONE = {function: f"{function}, without ensembling" for function in (RANDOM, ENTROPY)}
+_CHECK = "accuracy of active learning - random choice, {of}"
+_RANDOM, _ACTIVE = "Random choice", "Active learning (max entropy)"
 
 
-def _alone(function: str) -> str:
-    return f"{function}, without ensembling"
+def _models(function: str) -> dict[str, s.Measure]:
+    alone = edge.accuracies(_ALONE[function])
+    initial, ensemble = (s.metric(cell, edge.TRAINED_ACCURACY) for cell in (INITIAL, function))
+    return {INITIAL: initial, ENSEMBLE: ensemble, **{device: alone[device] for device in DEVICES}}
 
 
-def _cells(size: Size) -> Iterator[Cell]:
-    yield size.initial_cell(type_2=True)
-    for function in _FUNCTIONS:
-        yield size.active(function, function)
-        yield size.active(_alone(function), function, frequency=ONCE)
-
-
-def _bars(function: str) -> dict[str, Measure]:
-    """In the order of the paper's figure."""
-    return {
-        INITIAL: metric(INITIAL, TRAINED_ACCURACY),
-        ENSEMBLE: metric(function, TRAINED_ACCURACY),
-        **{device: accuracy(_alone(function), device) for device in DEVICES},
-    }
-
-
-EXPERIMENT = Experiment(
-    paper="edge_ensembles",
-    name="figure9",
-    title="Figure 9: active learning with an ensemble and without",
-    settings=settings.SETTINGS,
-    scales=sizes.scales(_cells),
-    grids=(
-        Grid(
-            "Accuracy on the whole test set, Type II; devices without ensembling",
-            tuple(
-                Position(_TITLES[function], column, measure)
-                for function in _FUNCTIONS
-                for column, measure in _bars(function).items()
-            ),
-        ),
+_ROWS = {_RANDOM: _models(RANDOM), _ACTIVE: _models(ENTROPY)}
+EXPERIMENT = s.Experiment(
+    "edge_ensembles.figure9",
+    "Figure 9: active learning with an ensemble and without",
+    scales=edge.scales(
+        lambda size: [
+            s.Cell(INITIAL, size.start(edge.TYPE_2)),
+            *(size.active(function, function) for function in _ALONE),
+            *(size.active(name, function, edge.ONCE) for function, name in _ALONE.items()),
+        ]
     ),
-    claims=(
-        Claim(
+    tables=[
+        edge.table("Accuracy on the whole test set, Type II; devices without ensembling", _ROWS)
+    ],
+    claims=[
+        s.claim(
             "No matter whether random or active, the ensemble has a higher accuracy than any "
             "device without ensembling.",
-            tuple(
-                Check(
-                    f"accuracy of the ensemble - {device}, {function}",
-                    _bars(function)[ENSEMBLE] - _bars(function)[device],
-                )
-                for function in _FUNCTIONS
+            {
+                f"accuracy of the ensemble - {device}, {row.lower()}": of[ENSEMBLE] - of[device]
+                for row, of in _ROWS.items()
                 for device in DEVICES
-            ),
+            },
         ),
-        Claim(
+        s.claim(
             "Active learning performs better than random choice, from the second bar to the last.",
-            tuple(
-                Check(
-                    f"accuracy of active learning - random choice, {bar}",
-                    _bars(ENTROPY)[bar] - _bars(RANDOM)[bar],
-                )
-                for bar in (ENSEMBLE, *DEVICES)
-            ),
+            edge.leads(_CHECK, _ROWS, [(_ACTIVE, _RANDOM)], (ENSEMBLE, *DEVICES)),
         ),
-    ),
-    figures=(
-        Figure(
+    ],
+    figures=[
+        s.bars(
             "Initial accuracy, ensemble, and four devices without ensembling",
-            "Six bars from left to right, for random choice and for active learning: initial "
-            "accuracy, ensemble, and four models without an ensembling step. The ensemble is "
-            "above the four, and active learning above random choice.",
-            lambda results: bars.draw(
-                results,
-                {"": {_TITLES[function]: _bars(function) for function in _FUNCTIONS}},
-                xlabel="model",
-                ylabel="test accuracy (%)",
-            ),
-        ),
-    ),
-    notes=settings.NOTES,
+            "the ensemble is above the four devices, active learning above random choice.",
+            {"": _ROWS},
+            xlabel="model",
+            ylabel="test accuracy (%)",
+        )
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

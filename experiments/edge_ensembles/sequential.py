@@ -1,109 +1,43 @@
-"""Section IV-B: one model that is trained on one device after another forgets what it learnt.
+"""Section IV-B: one model that is trained on one device after another forgets what it learnt."""
 
-python -m experiments.edge_ensembles.sequential --scale=quick --data_dir=DIR --output_dir=out
-"""
-
-import sys
-from collections.abc import Iterator, Mapping
-
-from experiments.edge_ensembles import settings, sizes
-from experiments.edge_ensembles.settings import (
-    DEVICES,
-    TRAINED_ACCURACY,
-    accuracy,
-    own_share,
-    run_name,
-)
-from experiments.edge_ensembles.sizes import Size
-from experiments.study import program
-from experiments.study.experiment import (
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Grid,
-    Position,
-    Printed,
-)
-from experiments.study.measures import Measure, metric
-from experiments.study.store import Run
+import experiments.study as s
+from experiments.edge_ensembles import settings as edge
 
 _SEQUENTIAL, _ENSEMBLE = "Sequential training", "AveFL, E45F10"
-_LAST = DEVICES[-1]
+_CHECK = "accuracy of AveFL, E45F10 - sequential training"
+_QUOTE = "capable of classifying the class corresponding to the last subset (around 28%)"
+_IN_TURN: dict = {"observe": False, "sampling": "in_turn", "clients_per_round": 1, "rounds": 4}
 
 
-def _cells(size: Size) -> Iterator[Cell]:
-    yield size.sequential(_SEQUENTIAL)
-    yield size.biased(_ENSEMBLE)
+def _after(visit: int) -> s.Measure:
+    return s.of_curve(_SEQUENTIAL, edge.TRAINED_ACCURACY, lambda _, values: values[visit])
 
 
-def _after(round_num: int) -> Measure:
-    def compute(runs: Mapping[str, Run]) -> float:
-        return runs[_SEQUENTIAL].curve(TRAINED_ACCURACY)[1][round_num]
-
-    return Measure((_SEQUENTIAL,), compute)
-
-
-_RESULT = metric(_SEQUENTIAL, TRAINED_ACCURACY)
-
-EXPERIMENT = Experiment(
-    paper="edge_ensembles",
-    name="sequential",
-    title="Section IV-B: sequential training forgets",
-    settings=f"{settings.SETTINGS} Here one model visits D1, D2, D3 and D4, for 10 acquisitions "
-    f"each; beside it {run_name()} of Figures 5 to 7.",
-    scales=sizes.scales(_cells),
-    grids=(
-        Grid(
-            "Accuracy on the whole test set",
-            (
-                *(
-                    Position(_SEQUENTIAL, f"After {device}", _after(place))
-                    for place, device in enumerate(DEVICES[:-1])
-                ),
-                Position(_SEQUENTIAL, f"After {_LAST}", _RESULT),
-                Position(_ENSEMBLE, f"After {_LAST}", accuracy(_ENSEMBLE)),
-            ),
-        ),
+_RESULT = s.metric(_SEQUENTIAL, edge.TRAINED_ACCURACY)
+_ROWS = {
+    _SEQUENTIAL: {f"After D{n + 1}": _after(n) for n in range(3)} | {"After D4": _RESULT},
+    _ENSEMBLE: {"After D4": edge.accuracies(_ENSEMBLE)[edge.ENSEMBLE]},
+}
+EXPERIMENT = s.Experiment(
+    "edge_ensembles.sequential",
+    "Section IV-B: sequential training forgets",
+    scales=edge.scales(
+        lambda size: [size.run(_SEQUENTIAL, frequency=edge.ONCE, **_IN_TURN), size.run(_ENSEMBLE)]
     ),
-    printed=(
-        Printed(
-            _SEQUENTIAL,
-            f"After {_LAST}",
-            28,
-            "capable of classifying the class corresponding to the last subset (around 28%)",
-            "§IV-B",
-        ),
-    ),
-    claims=(
-        Claim(
+    tables=[edge.table("Accuracy on the whole test set", _ROWS)],
+    printed=[s.Printed(_SEQUENTIAL, "After D4", 28, _QUOTE, "§IV-B")],
+    claims=[
+        s.claim(
             "The model forgets most of what it learnt before: it ends at most 3 points above the "
             "share of the last device's classes.",
-            (
-                Check(
-                    "33 % - accuracy",
-                    Measure(
-                        (_SEQUENTIAL,),
-                        lambda runs: (
-                            own_share(_LAST) + 0.03 - runs[_SEQUENTIAL].metrics[TRAINED_ACCURACY]
-                        ),
-                    ),
-                ),
-            ),
+            {"33 % - accuracy": edge.SHARES["D4"] + 0.03 - _RESULT},
         ),
-        Claim(
+        s.claim(
             "An ensemble of the devices does better.",
-            (
-                Check(
-                    f"accuracy of {_ENSEMBLE} - {_SEQUENTIAL.lower()}",
-                    accuracy(_ENSEMBLE) - _RESULT,
-                ),
-            ),
+            edge.leads(_CHECK, _ROWS, [(_ENSEMBLE, _SEQUENTIAL)], ["After D4"]),
         ),
-    ),
-    notes=settings.NOTES,
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -1,132 +1,73 @@
-"""Table 2 of HDAFL: the data sets at a glance.
+"""Table 2 of HDAFL: the data sets at a glance."""
 
-python -m experiments.hdafl.table2 --scale=quick --data_dir=DIR --output_dir=out
-"""
-
-import sys
 from pathlib import Path
 
 import numpy as np
 
+import experiments.study as s
 from experiments.hdafl.settings import FEMNIST, OMNIGLOT, STAND_IN
-from experiments.study import program
-from experiments.study.experiment import (
-    Call,
-    Cell,
-    Experiment,
-    Form,
-    Grid,
-    Position,
-    Printed,
-    Scale,
-)
-from experiments.study.measures import metric
 from tff_het import datasets
 
 _IMAGES, _TRAFFIC = "Image recognition", "Traffic classification"
-_SAMPLES, _SOURCES, _CLASSES = "Samples", "Sources", "Classes"
-# The paper counts images and writers in thousands, flows in millions.
-_COUNT = Form(digits=0)
-_FORMS = {
-    _IMAGES: {_SAMPLES: Form(0, 1e-3), _SOURCES: Form(1, 1e-3), _CLASSES: _COUNT},
-    _TRAFFIC: {_SAMPLES: Form(2, 1e-6), _SOURCES: _COUNT, _CLASSES: _COUNT},
-}
-_UNITS = {(_IMAGES, _SAMPLES): "k", (_IMAGES, _SOURCES): "k", (_TRAFFIC, _SAMPLES): "M"}
+_WHOLE, _SAMPLES, _SOURCES = s.Form(0), "Samples 805k 1.9M", "3.5k 2 Sources writers networks"
+# Row, column, the function's number, its form; what is printed, and the words that it stands in.
+# The paper counts images and writers in thousands, flows in millions; its columns run together.
+_PLACES = (
+    ("Samples (k)", _IMAGES, "Samples", s.Form(0, 1e-3), 805, _SAMPLES),
+    ("Samples (M)", _TRAFFIC, "Samples", s.Form(2, 1e-6), 1.9, _SAMPLES),
+    ("Sources (k)", _IMAGES, "Sources", s.Form(1, 1e-3), 3.5, _SOURCES),
+    ("Sources", _TRAFFIC, "Sources", _WHOLE, 2, _SOURCES),
+    ("Classes", _IMAGES, "Classes", _WHOLE, 62, "Classes 62 35"),
+    ("Classes", _TRAFFIC, "Classes", _WHOLE, 35, "Classes 62 35"),
+)
 
 
 def at_a_glance(
     *, seed: int, folder: Path, data_dir: str | None, dataset: str, column: str | None
 ) -> dict[str, float]:
-    """Counts what a data set holds, train and test together.
-
-    Args:
-      seed: Changes nothing.
-      folder: Stays empty.
-      data_dir: The folder of data sets.
-      dataset: Its name.
-      column: The column of sources; None where all that is known is that there is one.
-    """
+    """Counts what a data set holds, train and test; without a column of sources, there is one."""
     del seed, folder
     loaded = datasets.load(dataset, data_dir)
     train, test = loaded.train, loaded.test
-    sources = 1 if column is None else len(np.union1d(train[column], test[column]))
     return {
-        _SAMPLES: len(train["y"]) + len(test["y"]),
-        _SOURCES: sources,
-        _CLASSES: len(np.union1d(train["y"], test["y"])),
+        "Samples": len(train["y"]) + len(test["y"]),
+        "Sources": 1 if column is None else len(np.union1d(train[column], test[column])),
+        "Classes": len(np.union1d(train["y"], test["y"])),
     }
 
 
-def _cell(name: str, dataset: str, column: str | None) -> Cell:
-    arguments = {"dataset": dataset, "column": column}
-    return Cell(name, Call(at_a_glance, arguments, (dataset,)), seconds=2.0)
+def _cell(name: str, dataset: str, column: str | None = None) -> s.Cell:
+    return s.call(name, at_a_glance, dataset, dataset=dataset, column=column)
 
 
-def _row(column: str, number: str) -> str:
-    unit = _UNITS.get((column, number))
-    return f"{number} ({unit})" if unit else number
+def _table(title: str, of: dict[str, str], *, compare: bool = True) -> s.Table:
+    places = (s.Place(r, c, s.metric(of[c], n), form) for r, c, n, form, *_ in _PLACES if c in of)
+    return s.Table(title, tuple(places), compare)
 
 
-def _grid(title: str, cells: dict[str, str], *, compare: bool = True) -> Grid:
-    positions = tuple(
-        Position(_row(column, number), column, metric(cell, number), _FORMS[column][number])
-        for number in (_SAMPLES, _SOURCES, _CLASSES)
-        for column, cell in cells.items()
-    )
-    return Grid(title, positions, compare)
+_DIGITS = (_cell(STAND_IN, "digits"), _cell(_TRAFFIC, "digits"))
+_IMAGE_SETS = (_cell(STAND_IN, "fashion_mnist"), _cell(OMNIGLOT, "omniglot", "writer"))
+_OURS = (*_IMAGE_SETS, _cell(_TRAFFIC, "traffic", "network"))
+_ALL = (_cell(FEMNIST, "femnist", "writer"), *_OURS)
 
-
-# As the paper's text has them, its columns run together.
-_PRINTED = {
-    (_IMAGES, _SAMPLES): (805, "Samples 805k 1.9M"),
-    (_TRAFFIC, _SAMPLES): (1.9, "Samples 805k 1.9M"),
-    (_IMAGES, _SOURCES): (3.5, "3.5k 2 Sources writers networks"),
-    (_TRAFFIC, _SOURCES): (2, "3.5k 2 Sources writers networks"),
-    (_IMAGES, _CLASSES): (62, "Classes 62 35"),
-    (_TRAFFIC, _CLASSES): (35, "Classes 62 35"),
-}
-
-_OURS = (
-    _cell(STAND_IN, "fashion_mnist", None),
-    _cell(OMNIGLOT, "omniglot", "writer"),
-    _cell(_TRAFFIC, "traffic", "network"),
-)
-
-EXPERIMENT = Experiment(
-    paper="hdafl",
-    name="table2",
-    title="Table 2: data sets at a glance",
-    settings="Image recognition on FEMNIST, public, by writers; traffic classification on Huawei's "
-    "own data, proprietary, from two networks. The experiments use 2,000 of FEMNIST's writers.",
+EXPERIMENT = s.Experiment(
+    "hdafl.table2",
+    "Table 2: data sets at a glance",
     scales={
-        "smoke": Scale(
-            (_cell(STAND_IN, "digits", None), _cell(_TRAFFIC, "digits", None)),
-            num_seeds=1,
-            note="Only to see that everything runs: digits in both columns.",
-        ),
-        "quick": Scale(_OURS, num_seeds=1, note="The data that quick runs use. Nothing is drawn."),
-        "paper": Scale(
-            (_cell(FEMNIST, "femnist", "writer"), *_OURS),
-            num_seeds=1,
-            note="The data that the paper's settings use, all writers counted.",
-        ),
+        "smoke": s.Scale(_DIGITS, 1, "Only to see that everything runs: digits in both columns."),
+        "quick": s.Scale(_OURS, 1, "The data that quick runs use. Nothing is drawn."),
+        "paper": s.Scale(_ALL, 1, "The data that the paper's settings use, all writers counted."),
     },
-    grids=(
-        _grid("FEMNIST", {_IMAGES: FEMNIST}),
-        _grid("Stand-in for FEMNIST, and our traffic", {_IMAGES: STAND_IN, _TRAFFIC: _TRAFFIC}),
-        _grid("Omniglot", {_IMAGES: OMNIGLOT}, compare=False),
-    ),
-    printed=tuple(
-        Printed(_row(column, number), column, value, quote, f"Table 2, row {number}")
-        for (column, number), (value, quote) in _PRINTED.items()
-    ),
-    notes=(
-        "Huawei's traffic cannot be had. Ours is other traffic of the same form: two networks, the "
-        "first 10 packets of each flow, of whose classes the 35 most frequent are kept.",
-        "Of the stand-in, Fashion-MNIST, no sources are known: it counts as one.",
-    ),
+    tables=[
+        _table("FEMNIST", {_IMAGES: FEMNIST}),
+        _table("Stand-in for FEMNIST, and our traffic", {_IMAGES: STAND_IN, _TRAFFIC: _TRAFFIC}),
+        _table("Omniglot", {_IMAGES: OMNIGLOT}, compare=False),
+    ],
+    printed=[
+        s.Printed(row, column, value, quote, f"Table 2, row {number}")
+        for row, column, number, _, value, quote in _PLACES
+    ],
 )
-
 
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -8,12 +8,10 @@ import csv
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments.run import processes, setup
-from experiments.run.config import RunConfig
 from tff_het import seeding
 from tff_het.clients import Client
 from tff_het.datasets import Dataset
@@ -26,38 +24,18 @@ from tff_het.simulation import start as starts
 from tff_het.simulation.evaluating import Evaluation
 
 CURVES, PICTURES = "curves.csv", "pictures.npz"
-
-
-class Way(NamedTuple):
-    """One way on.
-
-    Attributes:
-      title: For people.
-      method: The method.
-      local_first: Whether the new device fits its local part before the first round.
-    """
-
-    title: str
-    method: str
-    local_first: bool = False
-
-
+IMAGES = ("normal", "rotated")
+# Way on -> its title and method; `lg_local_first` fits the new device's local part before it.
 WAYS = {
-    "fed_avg": Way("FedAvg", "fed_avg"),
-    "fed_prox": Way("FedProx", "fed_prox"),
-    "lg_local_first": Way("LG-FedAvg", "lg_fedavg", local_first=True),
-    "lg_at_once": Way("LG-FedAvg, both parts at once", "lg_fedavg"),
+    "fed_avg": ("FedAvg", "fed_avg"),
+    "fed_prox": ("FedProx", "fed_prox"),
+    "lg_local_first": ("LG-FedAvg", "lg_fedavg"),
+    "lg_at_once": ("LG-FedAvg, both parts at once", "lg_fedavg"),
 }
 
 
 def rotated_device(dataset: Dataset, seed: int, num_train: int, num_test: int) -> Client:
-    """Returns the new device: examples drawn from all of train and test, turned by 90 degrees.
-
-    Args:
-      dataset: Square images.
-      seed: Of the draws, without replacement.
-      num_train: Training examples.
-      num_test: Test examples.
+    """Returns the new device: this many examples of train and test, turned by 90 degrees.
 
     Raises:
       ValueError: If the data set has no square images, or not as many.
@@ -65,21 +43,16 @@ def rotated_device(dataset: Dataset, seed: int, num_train: int, num_test: int) -
     shape = dataset.train["x"].shape[1:]
     if len(shape) != 3 or shape[0] != shape[1]:
         raise ValueError(f"Square images [side, side, channels] can be turned; found {shape}.")
-    splits = {}
-    for key, (split, num) in enumerate((("train", num_train), ("test", num_test))):
+
+    def draw(key: int, split: str, num: int) -> dict[str, np.ndarray]:
         examples = getattr(dataset, split)
-        if not 1 <= num <= len(examples["y"]):
-            raise ValueError(
-                f"From 1 to {len(examples['y'])} {split} examples can be drawn; found {num}."
-            )
-        rng = seeding.generator(seed, seeding.DATA, key)
-        rows = rng.choice(len(examples["y"]), num, replace=False)
-        splits[split] = {
-            "x": np.rot90(examples["x"][rows], axes=(1, 2)),
-            "y": examples["y"][rows],
-        }
-    nothing = {name: column[:0] for name, column in splits["train"].items()}
-    return Client("rotated", splits["train"], nothing, splits["test"])
+        if not 1 <= num <= (most := len(examples["y"])):
+            raise ValueError(f"From 1 to {most} {split} examples can be drawn; found {num}.")
+        rows = seeding.generator(seed, seeding.DATA, key).choice(most, num, replace=False)
+        return {"x": np.rot90(examples["x"][rows], axes=(1, 2)), "y": examples["y"][rows]}
+
+    train, test = draw(0, "train", num_train), draw(1, "test", num_test)
+    return Client("rotated", train, {name: column[:0] for name, column in train.items()}, test)
 
 
 def join(
@@ -89,25 +62,21 @@ def join(
     data_dir: str | None,
     flags: Mapping[str, str],
     fractions: Sequence[float],
-    rounds: int,
-    eval_every: int,
     local_epochs: int,
     num_train: int,
     num_test: int,
+    rounds: int,
+    eval_every: int,
 ) -> dict[str, float]:
     """Trains to the goal, lets the new device join, and goes on in all ways.
 
     Args:
-      seed: Of all.
       folder: Receives `curves.csv` and `pictures.npz`.
-      data_dir: The folder of data sets.
       flags: Of the training to the goal, without method; those of `fed_prox` are among them.
       fractions: C: how many of the old devices take part in each later round, beside the new one.
-      rounds: Later rounds.
-      eval_every: How often these are evaluated.
       local_epochs: Passes of the new device's local part, where that is fitted first.
-      num_train: The new device's training examples.
-      num_test: Its test examples.
+      num_train: The new device's training examples; `num_test`, its test examples.
+      rounds: Later rounds; `eval_every`, how often these are evaluated.
 
     Returns:
       Rounds to the goal, and accuracies: 'before_normal' and 'before_rotated' when the device
@@ -118,71 +87,60 @@ def join(
     Raises:
       ValueError: If the goal is not reached.
     """
-    values = {**flags, "seed": str(seed), "method": "fed_avg,fed_prox,lg_fedavg"}
-    values |= {} if data_dir is None else {"data_dir": data_dir}
-    made = setup.make(RunConfig.of(**values))
+    methods = "fed_avg,fed_prox,lg_fedavg"
+    made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method=methods)
     built = processes.build(made)
     old, device = made.population, rotated_device(made.dataset, seed, num_train, num_test)
-    fed_avg = built["fed_avg"]
-    before = loop.train(fed_avg, old, made.schedule, made.settings)
+    before = loop.train(built["fed_avg"], old, made.schedule, made.settings)
     if not before.goal_reached or before.evaluation is None:
         raise ValueError(f"FedAvg has not reached {made.settings.goal} in {before.rounds} rounds.")
-    start = starts.after(fed_avg, before.state)
+    start = starts.after(built["fed_avg"], before.state)
     fitted, fitted_rotated = _fit(built["lg_fedavg"], made, start, device, local_epochs)
-    joined = {
-        "before_normal": _normal(before.evaluation, len(old)),
-        "before_rotated": global_test(fed_avg, before.state, device.test).accuracy,
+    found = {
+        "goal_rounds": float(before.rounds),
+        "before_normal": float(before.evaluation.local["test"].accuracy.mean()),
+        "before_rotated": global_test(built["fed_avg"], before.state, device.test).accuracy,
         "fitted_rotated": fitted_rotated,
     }
 
     settings = dataclasses.replace(made.settings, rounds=rounds, eval_every=eval_every, goal=None)
-    found, rows = {"goal_rounds": float(before.rounds), **joined}, []
+    rows: list[tuple] = []
     for fraction in fractions:
         schedule = cohorts.always(len(old))
         if fraction:
             some = cohorts.uniform(len(old), max(1, round(fraction * len(old))), settings.seed)
             schedule = cohorts.together(schedule, some)
-        for name, way in WAYS.items():
-            evaluations: dict[int, Evaluation] = {}
-            loop.train(
-                built[way.method],
-                old.grown_by([device]),
-                schedule,
-                settings,
-                start=fitted if way.local_first else start,
-                on_evaluation=evaluations.__setitem__,
-            )
-            rotated = joined["fitted_rotated" if way.local_first else "before_rotated"]
-            curve = [(0, joined["before_normal"], rotated)]
-            curve += [
-                (done, _normal(one, len(old)), _rotated(one, len(old)))
-                for done, one in evaluations.items()
-            ]
-            rows += [(name, f"{fraction:g}", *point) for point in curve]
-            _, normal, rotated = curve[-1]
-            found[f"{name}/{fraction:g}/normal"] = normal
-            found[f"{name}/{fraction:g}/rotated"] = rotated
+        for name, (_, method) in WAYS.items():
+            way = (name, f"{fraction:g}")
+
+            def note(done: int, evaluation: Evaluation, way=way) -> None:
+                accuracy = evaluation.local["test"].accuracy
+                rows.append((*way, done, float(accuracy[:-1].mean()), float(accuracy[-1])))
+
+            begin, fit = (fitted, "fitted") if name == "lg_local_first" else (start, "before")
+            rows.append((*way, 0, found["before_normal"], found[f"{fit}_rotated"]))
+            everyone, process = old.grown_by([device]), built[method]
+            loop.train(process, everyone, schedule, settings, start=begin, on_evaluation=note)
+            for images, accuracy in zip(IMAGES, rows[-1][3:], strict=True):
+                found[f"{name}/{fraction:g}/{images}"] = accuracy
     with (folder / CURVES).open("w", newline="") as file:
-        csv.writer(file).writerows([("way", "fraction", "round", "normal", "rotated"), *rows])
-    np.savez(
-        folder / PICTURES,
-        normal=_one_of_each(made.dataset.train),
-        rotated=_one_of_each(device.test),
+        csv.writer(file).writerows([("way", "fraction", "round", *IMAGES), *rows])
+    # The first image of each class that is there.
+    normal, rotated = (
+        examples["x"][np.unique(examples["y"], return_index=True)[1]]
+        for examples in (made.dataset.train, device.test)
     )
+    np.savez(folder / PICTURES, normal=normal, rotated=rotated)
     return found
 
 
 def _fit(
-    process: FederatedProcess,
-    made: setup.Setup,
-    start: starts.Start,
-    device: Client,
-    local_epochs: int,
+    process: FederatedProcess, made: setup.Setup, start: starts.Start, device: Client, epochs: int
 ) -> tuple[starts.Start, float]:
     """Fits the new device's local part; returns where training starts then, and its accuracy."""
     seed, index = made.settings.seed, len(made.population)
     state = start.server_state(process, process.initialize())
-    training = dataclasses.replace(made.training, epochs=local_epochs, steps=None)
+    training = dataclasses.replace(made.training, epochs=epochs, steps=None)
     weights, own = NewClient(process, training).fit(
         state.weights,
         process.init_state(index, seed, state),
@@ -194,17 +152,3 @@ def _fit(
     accuracy = local_test(process, state, alone, lambda client: own).accuracy[0]
     values = starts.values_of(process.model, Variables(weights, own.model))
     return dataclasses.replace(start, clients={index: values}), float(accuracy)
-
-
-def _normal(evaluation: Evaluation, num_old: int) -> float:
-    return float(evaluation.local["test"].accuracy[:num_old].mean())
-
-
-def _rotated(evaluation: Evaluation, num_old: int) -> float:
-    return float(evaluation.local["test"].accuracy[num_old])
-
-
-def _one_of_each(examples: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The first image of each class that is there."""
-    _, rows = np.unique(examples["y"], return_index=True)
-    return examples["x"][rows]

@@ -1,137 +1,65 @@
 """Settings of the tables on images: FedAvg to a goal, then LG-FedAvg from there."""
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from experiments.study.experiment import Cell, Form, Position, Training
-from experiments.study.measures import Measure, metric
-from experiments.study.store import Run
+import experiments.study as s
 
 FEDAVG, LOCAL_ONLY, LG = "FedAvg", "Local only", "LG-FedAvg"
-GOAL = "goal"
 LOCAL, AVERAGE = "local_test_accuracy_mean", "new_test_accuracy_average"
-_VOTE = "new_test_accuracy_vote"
-_COUNT, _MILLIONS, _MEGABYTES = Form(digits=1), Form(digits=1, factor=1e-6), Form(1, 1e-6)
+DIGITS = "digits"
+SMOKE = (
+    "dataset=digits model=mlp partition=shards num_clients=4 clients_per_round=2 local_steps=2 "
+    "batch_size=10 client_learning_rate=0.1 validation_fraction=0.1"
+)
+SMOKE_NOTE = "Only to see that it runs: digits, 4 clients."
+MNIST_MLP = (
+    "dataset=mnist model=mlp_lg standardize=true num_clients=100 clients_per_round=10 "
+    "local_epochs=1 batch_size=10 client_momentum=0.5"
+)
+_GOAL = "goal"
+_COUNT, _MILLIONS = s.Form(digits=1), s.Form(digits=1, factor=1e-6)
 
 
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """One data set at one scale: FedAvg to its goal, and what goes on from there.
+def flags(text: str) -> dict[str, str]:
+    """Returns flags by name, such as 'dataset=mnist rounds=10'; the last of a name counts."""
+    return dict(flag.split("=", 1) for flag in text.split())
 
-    Attributes:
-      common: Flags of all its runs.
-      first: Flags of FedAvg until the goal, or for the rounds before LG-FedAvg.
-      fed_avg: Flags of FedAvg from there on.
-      lg: Flags of LG-FedAvg from there on.
-      local_only: Flags of local training, from the beginning.
-      seconds: Of the longest of them, on two cores.
+
+def runs(data: str, common: str, first: str, after: Mapping[str, str], alone: str) -> list[s.Cell]:
+    """Returns the runs on one data set by row, and the one that FedAvg and LG-FedAvg start from.
+
+    Beside the common flags, `first` are those of FedAvg up to the goal; `after`, by row, from there
+    on, of FedAvg unless they name a method; `alone` those of local training from the beginning.
     """
-
-    common: Mapping[str, str]
-    first: Mapping[str, str]
-    fed_avg: Mapping[str, str]
-    lg: Mapping[str, str]
-    local_only: Mapping[str, str]
-    seconds: float
-
-    def cells(self, data: str) -> Iterator[Cell]:
-        """The runs by the rows' names, and the one that two of them start from."""
-
-        def run(method: str, flags: Mapping[str, str], start: Training | None = None) -> Training:
-            return Training({**self.common, "method": method, **flags}, start)
-
-        before = run("fed_avg", self.first)
-        tested = {"new_test": "true"}
-        for name, work in {
-            GOAL: before,
-            FEDAVG: run("fed_avg", {**self.fed_avg, **tested}, before),
-            LG: run("lg_fedavg", {**self.lg, **tested}, before),
-            LOCAL_ONLY: run(
-                "local_only", {**self.local_only, **tested, "clients_per_round": self.num_clients}
-            ),
-        }.items():
-            yield Cell(cell_name(data, name), work, self.seconds)
-
-    @property
-    def num_clients(self) -> str:
-        """All of them: local training needs no cohorts."""
-        return self.common["num_clients"]
+    start = s.Training(flags(f"{common} method=fed_avg {first}"))
+    tested = flags(f"{common} method=fed_avg new_test=true")
+    # All clients: local training needs no cohorts.
+    alone = f"method=local_only clients_per_round={tested['num_clients']} {alone}"
+    works = {_GOAL: start} | {row: s.Training(tested | flags(x), start) for row, x in after.items()}
+    works[LOCAL_ONLY] = s.Training(tested | flags(alone))
+    return [s.Cell(f"{data}/{row}", work) for row, work in works.items()]
 
 
-def cell_name(data: str, name: str) -> str:
-    """The cell's name, such as 'MNIST/LG-FedAvg'."""
-    return f"{data}/{name}"
+def table(title: str, data: str, *, compare: bool = True) -> s.Table:
+    """Returns the paper's columns of one data set."""
 
+    def total(row: str, *names: str) -> s.Measure:
+        """The sum over the runs that a row consists of."""
+        chain = [row] if row == LOCAL_ONLY else [_GOAL, row]
+        return s.total(s.metric(f"{data}/{run}", name, 0.0) for run in chain for name in names)
 
-def _chain(data: str, name: str) -> tuple[str, ...]:
-    """Components of a row's communication."""
-    own = cell_name(data, name)
-    return (own,) if name == LOCAL_ONLY else (cell_name(data, GOAL), own)
-
-
-def _sum(cells: tuple[str, ...], *names: str) -> Measure:
-    """The sum of these numbers over runs that follow one another."""
-
-    def compute(runs: Mapping[str, Run]) -> float:
-        return sum(runs[cell].metrics.get(name, 0.0) for cell in cells for name in names)
-
-    return Measure(cells, compute)
-
-
-def _rounds(data: str, name: str) -> tuple[Measure | None, Measure | None]:
-    """The rounds of FedAvg and of LG-FedAvg."""
-    if name == LOCAL_ONLY:
-        return None, None
-    if name == FEDAVG:
-        return _sum(_chain(data, name), "rounds"), None
-    return metric(cell_name(data, GOAL), "rounds"), metric(cell_name(data, name), "rounds")
-
-
-def positions(data: str) -> Iterator[Position]:
-    """The table's places, in the paper's order."""
-    for name in (FEDAVG, LOCAL_ONLY, LG):
-        own, chain = cell_name(data, name), _chain(data, name)
-        yield Position(name, "Local Test Acc.", metric(own, LOCAL))
-        yield Position(name, "New Test Acc. (average)", metric(own, AVERAGE))
-        yield Position(name, "New Test Acc. (vote)", metric(own, _VOTE))
-        for column, rounds in zip(
-            ("# FedAvg Rounds", "# LG Rounds"), _rounds(data, name), strict=True
-        ):
-            if rounds is not None:
-                yield Position(name, column, rounds, _COUNT)
-        # FedAvg's ensemble is one model, which is at the server.
-        yield Position(
-            name,
-            "# Params Communicated (millions)",
-            _sum(chain, "parameters_communicated", "new_test_parameters"),
-            _MILLIONS,
-        )
-        yield Position(
-            name,
-            "MB communicated",
-            _sum(chain, "bytes_up_total", "bytes_down_total", "new_test_bytes_up"),
-            _MEGABYTES,
-        )
-
-
-MNIST_MLP = {
-    "dataset": "mnist",
-    "model": "mlp_lg",
-    "standardize": "true",
-    "num_clients": "100",
-    "clients_per_round": "10",
-    "local_epochs": "1",
-    "batch_size": "10",
-    "client_momentum": "0.5",
-}
-SMOKE = {
-    "dataset": "digits",
-    "model": "mlp",
-    "partition": "shards",
-    "num_clients": "4",
-    "clients_per_round": "2",
-    "local_steps": "2",
-    "batch_size": "10",
-    "client_learning_rate": "0.1",
-    "validation_fraction": "0.1",
-}
+    # FedAvg's ensemble is one model, which the server has.
+    parameters = ("parameters_communicated", "new_test_parameters")
+    sent = ("bytes_up_total", "bytes_down_total", "new_test_bytes_up")
+    fed_avg_rounds = {FEDAVG: total(FEDAVG, "rounds"), LG: s.metric(f"{data}/{_GOAL}", "rounds")}
+    columns = {
+        "Local Test Acc.": lambda row: s.metric(f"{data}/{row}", LOCAL),
+        "New Test Acc. (average)": lambda row: s.metric(f"{data}/{row}", AVERAGE),
+        "New Test Acc. (vote)": lambda row: s.metric(f"{data}/{row}", "new_test_accuracy_vote"),
+        "# FedAvg Rounds": (fed_avg_rounds.get, _COUNT),
+        "# Params Communicated (millions)": (lambda row: total(row, *parameters), _MILLIONS),
+        "MB communicated": (lambda row: total(row, *sent), _MILLIONS),
+        "# LG Rounds": ({LG: s.metric(f"{data}/{LG}", "rounds")}.get, _COUNT),
+    }
+    rows = (FEDAVG, LOCAL_ONLY, LG)
+    return s.table(title, rows, columns, lambda row, of: of(row), compare=compare)

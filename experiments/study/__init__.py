@@ -1,6 +1,59 @@
 """Many runs: tables and figures as data, runs that can be stopped, one page.
 
-`experiment` says what a table or figure is, `runner` makes its runs, `store` keeps them, `sections`
-puts the paper's numbers beside ours, and `page` and `files` write that down. `program` is the main
-function that all tables and figures have in common.
+`import experiments.study as s` has the words in which a paper's modules are written. Behind them,
+`runner` makes the runs, `store` keeps them, `sections` puts the paper's numbers beside ours, and
+`page` and `files` write that down. `program` is the main function of all tables and figures.
 """
+
+# ruff: noqa: F401
+from experiments.study.experiment import (
+    PERCENT,
+    Call,
+    Cell,
+    Check,
+    Claim,
+    Experiment,
+    Figure,
+    Form,
+    Place,
+    Printed,
+    Scale,
+    Table,
+    Training,
+)
+from experiments.study.measures import (
+    Measure,
+    bytes_until,
+    combined,
+    first_round,
+    in_round,
+    last_rounds,
+    mean,
+    metric,
+    of_curve,
+    of_run,
+    over_rounds,
+    roughness,
+    total,
+)
+from experiments.study.plots import bars, curves, heat_maps, lines
+from experiments.study.store import Results, Run
+from experiments.study.vocabulary import (
+    better,
+    call,
+    cells,
+    claim,
+    places,
+    printed,
+    rises,
+    table,
+)
+
+
+def main(experiment: Experiment, description: str | None) -> None:
+    """Runs the program of a table or figure, and ends with its exit code."""
+    import sys
+
+    from experiments.study import program
+
+    sys.exit(program.main(experiment, description))

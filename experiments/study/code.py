@@ -24,10 +24,7 @@ _APART = (
 
 
 def files(roots: Iterable[str]) -> Mapping[str, str]:
-    """Returns what tells the meaning of each file that modules need, their own among them.
-
-    Args:
-      roots: Modules, or files of plugins.
+    """Returns what tells the meaning of each file that modules, or files of plugins, need.
 
     Returns:
       Module -> SHA-256 (hex) of the program without comments, docstrings and layout.

@@ -7,12 +7,7 @@ from experiments.run import data
 
 
 class Available(NamedTuple):
-    """A data set that is there.
-
-    Attributes:
-      data_dir: What `datasets.load` takes; None downloads, or reads what was downloaded before.
-      fingerprint: Of its contents.
-    """
+    """A data set that is there; `data_dir` is None if `datasets.load` downloads it."""
 
     data_dir: str | None
     fingerprint: str

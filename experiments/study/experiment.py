@@ -1,11 +1,12 @@
-"""Describes a table or figure: cells, places in the table, printed values, claims."""
+"""What a table or figure is: cells, places in tables, printed values, claims, figures."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.study.measures import Measure
 from experiments.study.store import Results
+from tff_het import kinds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -13,19 +14,37 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "quick", "paper")
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """A run of `experiments.train` with one method.
+class _Work:
+    """What a cell runs, after `start` with the same seed, if there is one."""
 
-    Attributes:
-      flags: Its flags by name, without seed, data_dir, output_dir and start_from.
-      start: The run with the same seed from whose model it starts; it is made before.
+    start: "Training | None"
+
+    @property
+    def chain(self) -> "tuple[Any, ...]":
+        """The runs that it builds on, the first of them first, and itself."""
+        return (*(() if self.start is None else self.start.chain), self)
+
+    @property
+    def uses_test_data(self) -> bool:
+        """Whether test examples decided how long something was trained, or which model was kept."""
+        selections = ("goal_selection", "ensemble_selection")
+        trainings = [work for work in self.chain if isinstance(work, Training)]
+        return any(work.flags.get(flag) == "test" for work in trainings for flag in selections)
+
+
+@dataclasses.dataclass(frozen=True)
+class Training(_Work):
+    """A run of `experiments.train` with one method, without the flags that a study gives itself.
+
+    It starts from the model of `start` with the same seed, which is made before.
     """
 
-    flags: Mapping[str, str]
+    flags: Mapping[str, Any]
     start: "Training | None" = None
 
     def __post_init__(self) -> None:
+        flags = {k: str(v).lower() if isinstance(v, bool) else v for k, v in self.flags.items()}
+        object.__setattr__(self, "flags", {k: kinds.text(v) for k, v in flags.items()})
         if taken := {"seed", "data_dir", "output_dir", "start_from"} & set(self.flags):
             raise ValueError(f"A study itself gives its runs the flags {', '.join(sorted(taken))}.")
         if missing := {"dataset", "method"} - set(self.flags):
@@ -36,36 +55,15 @@ class Training:
         """The data sets that have to be there."""
         return (self.flags["dataset"],)
 
-    @property
-    def chain(self) -> "tuple[Training, ...]":
-        """The runs that it builds on, the first of them first, and itself."""
-        return (*(() if self.start is None else self.start.chain), self)
 
-    @property
-    def uses_test_data(self) -> bool:
-        """Whether test examples decided how long something was trained, or which model was kept."""
-        return any(
-            work.flags.get(flag) == "test"
-            for work in self.chain
-            for flag in ("goal_selection", "ensemble_selection")
-        )
-
-
-class Function(Protocol):
-    """A function of `seed`, `folder` of its own and `data_dir` of data sets (None: download).
-
-    It takes them by keyword, with the call's further arguments and `start_from`, the folder of the
-    run that it starts from, if there is one; it gives finite numbers by name.
-    """
-
-    __module__: str
-    __qualname__: str
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Mapping[str, float]: ...
+Function = Callable[..., Mapping[str, float]]
+"""Takes `seed`, `folder` of its own and `data_dir` of data sets (None: download) by keyword, with
+the call's further arguments and `start_from`, the folder of the run that it starts from, if there
+is one; gives finite numbers by name."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class Call(_Work):
     """A call of a function, for what is no training.
 
     Attributes:
@@ -74,6 +72,9 @@ class Call:
       data_sets: The data sets that have to be there.
       start: The run with the same seed that it starts from; it is made before.
       alone: Whether it measures time, so that nothing else may run beside it.
+      scales_with: For plans of how long it takes: an argument, or a flag among its `flags`, with
+        which its time grows linearly; 'flags', if it is the training that these describe; empty, if
+        it takes seconds; None, if nothing can be said before it was made.
     """
 
     function: Function
@@ -81,32 +82,15 @@ class Call:
     data_sets: tuple[str, ...] = ()
     start: Training | None = None
     alone: bool = False
-
-    @property
-    def chain(self) -> "tuple[Training | Call, ...]":
-        """The runs that it builds on, the first of them first, and itself."""
-        return (*(() if self.start is None else self.start.chain), self)
-
-    @property
-    def uses_test_data(self) -> bool:
-        """Whether test examples decided how long something that it starts from was trained."""
-        return self.start is not None and self.start.uses_test_data
+    scales_with: str | None = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A configuration that is run once for each seed.
-
-    Attributes:
-      name: Its name in the table or figure.
-      work: What is run.
-      seconds: About how long it takes on two cores, for the plan.
-      num_seeds: Seeds 0, 1, ... up to which it is run at most; None: all that are asked for.
-    """
+    """A configuration that is run once for each seed, or for seeds below `num_seeds` alone."""
 
     name: str
     work: Training | Call
-    seconds: float
     num_seeds: int | None = None
 
     def seeds(self, asked: Sequence[int]) -> list[int]:
@@ -116,15 +100,13 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """One size of a table or figure.
+    """One size of a table or figure; tables and claims whose cells it lacks are left out.
 
-    Attributes:
-      cells: What is run; tables and claims whose cells it lacks are left out.
-      num_seeds: Seeds 0, 1, ... that are run unless others are asked for.
-      note: What differs from the paper's settings, for the page.
+    Seeds 0, 1, ... are run, `num_seeds` unless others are asked for. The note tells the page's
+    readers what differs from the paper's settings.
     """
 
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     num_seeds: int
     note: str
 
@@ -144,8 +126,7 @@ class Form:
 PERCENT = Form(digits=2, factor=100.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Position:
+class Place(NamedTuple):
     """A place in a table, and the number of ours that stands there."""
 
     row: str
@@ -155,28 +136,25 @@ class Position:
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
-    """The table's form, filled with runs on one data set.
+class Table:
+    """A table of our numbers; rows and columns follow in the order of the places.
 
-    Attributes:
-      title: What the runs have in common.
-      positions: Rows and columns follow in the order in which they first stand here.
-      compare: Whether the paper's values belong beside these runs.
+    Without `compare`, the paper's values do not belong beside these runs.
     """
 
     title: str
-    positions: tuple[Position, ...]
+    places: tuple[Place, ...]
     compare: bool = True
 
     @property
     def rows(self) -> list[str]:
         """The rows' names."""
-        return list(dict.fromkeys(position.row for position in self.positions))
+        return list(dict.fromkeys(place.row for place in self.places))
 
     @property
     def columns(self) -> list[str]:
         """The columns' names."""
-        return list(dict.fromkeys(position.column for position in self.positions))
+        return list(dict.fromkeys(place.column for place in self.places))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,11 +162,10 @@ class Printed:
     """A value that the paper prints.
 
     Attributes:
-      row: Its row in our table.
-      column: Its column.
+      row, column: Where it stands in our table.
       value: As printed, in the unit of the table.
       quote: The words of the paper's text that hold it, with white space as it may.
-      place: Where it stands.
+      place: Where these stand.
       interval: Half the width of the interval printed with it.
       note: What it contradicts: another printed value, or the arithmetic. Empty: nothing known.
     """
@@ -202,16 +179,8 @@ class Printed:
     note: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """One measurable part of a claim: the mean of a measure lies above a margin.
-
-    Attributes:
-      name: What is compared, for the page.
-      measure: The number, one a seed; a difference or ratio is paired by seed.
-      margin: What it has to exceed.
-      form: How it is printed.
-    """
+class Check(NamedTuple):
+    """One measurable part of a claim: the mean of a measure lies above a margin."""
 
     name: str
     measure: Measure
@@ -224,18 +193,11 @@ class Claim:
     """A statement of the paper and the checks that must all hold."""
 
     text: str
-    checks: tuple[Check, ...]
+    checks: Sequence[Check]
 
 
-@dataclasses.dataclass(frozen=True)
-class Figure:
-    """A picture beside what the paper's shows.
-
-    Attributes:
-      title: Its title.
-      paper_shows: What the paper's figure shows, in words.
-      draw: Makes ours of the runs there are; None where there are none to draw.
-    """
+class Figure(NamedTuple):
+    """A picture of the runs there are, None where none are, beside what the paper's shows."""
 
     title: str
     paper_shows: str
@@ -246,62 +208,53 @@ class Figure:
 class Experiment:
     """One table or figure.
 
-    Attributes:
-      paper: Short name of the paper, the package in `experiments`.
-      name: The module there, such as 'table3'.
-      title: What it shows.
-      settings: The paper's settings, in words.
-      scales: By name.
-      grids: Our tables.
-      printed: What the paper prints in them.
-      claims: What is checked.
-      figures: What is drawn.
-      notes: What a reader has to know beside it.
-      command: What makes it; by default its own module.
+    Its id is its paper, the package in `experiments`, and the module there: 'hdafl.table3'. That
+    module is also the command that makes it, by default.
     """
 
-    paper: str
-    name: str
+    id: str
     title: str
-    settings: str
     scales: Mapping[str, Scale]
-    grids: tuple[Grid, ...] = ()
-    printed: tuple[Printed, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    notes: tuple[str, ...] = ()
+    tables: Sequence[Table] = ()
+    printed: Sequence[Printed] = ()
+    claims: Sequence[Claim] = ()
+    figures: Sequence[Figure] = ()
     command: str = ""
 
     def __post_init__(self) -> None:
-        known: set[str] = set()
-        for scale in self.scales:
-            names = self.cells(scale)
-            known |= set(names)
-            if len(set(names)) < len(names):
-                raise ValueError(f"{self.id}: cells of scale {scale} share names: {names}.")
-        measures = [p.measure for grid in self.grids for p in grid.positions]
+        names = {scale: [cell.name for cell in one.cells] for scale, one in self.scales.items()}
+        for scale, own in names.items():
+            if len(set(own)) < len(own):
+                raise ValueError(f"{self.id}: cells of scale {scale} share names: {own}.")
+        measures = [place.measure for table in self.tables for place in table.places]
         measures += [check.measure for claim in self.claims for check in claim.checks]
-        if unknown := {cell for measure in measures for cell in measure.cells} - known:
+        if unknown := {c for m in measures for c in m.cells}.difference(*names.values()):
             raise ValueError(f"{self.id}: no scale has the cells {sorted(unknown)}.")
-        places = {(p.row, p.column) for grid in self.grids for p in grid.positions}
+        places = {place[:2] for table in self.tables for place in table.places}
         if outside := [p for p in self.printed if (p.row, p.column) not in places]:
             raise ValueError(f"{self.id}: printed values have no place in a table: {outside}.")
 
     @property
-    def id(self) -> str:
-        """Paper and name: 'hdafl.table3'."""
-        return f"{self.paper}.{self.name}"
+    def paper(self) -> str:
+        """The short name of its paper."""
+        return self.id.partition(".")[0]
 
-    def cells(self, scale: str) -> list[str]:
-        """The names of a scale's cells."""
-        return [cell.name for cell in self.scales[scale].cells]
+    @property
+    def name(self) -> str:
+        """Its name within the paper."""
+        return self.id.partition(".")[2]
 
-    def grids_of(self, scale: str) -> list[Grid]:
+    @property
+    def label(self) -> str:
+        """What the paper calls it: 'Table 3'."""
+        return self.title.partition(":")[0]
+
+    def tables_of(self, scale: str) -> list[Table]:
         """The tables that a scale fills, wholly or in part."""
-        cells = set(self.cells(scale))
-        return [g for g in self.grids if any(cells & {*p.measure.cells} for p in g.positions)]
+        cells = {cell.name for cell in self.scales[scale].cells}
+        return [t for t in self.tables if any(cells & {*p.measure.cells} for p in t.places)]
 
     def claims_of(self, scale: str) -> list[Claim]:
         """The claims that a scale has the runs for."""
-        cells = set(self.cells(scale))
+        cells = {cell.name for cell in self.scales[scale].cells}
         return [c for c in self.claims if all(cells >= {*k.measure.cells} for k in c.checks)]

@@ -20,16 +20,11 @@ def name(work: Training | Call) -> str:
         readable = "-".join(part for part in parts if part)
     else:
         readable = work.function.__qualname__
-    return f"{readable}-{_digest(_content(work))[:10]}"
+    return f"{readable}-{_digest(content(work))[:10]}"
 
 
 def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
-    """Returns what changes with the settings, the data and the code that a result comes from.
-
-    Args:
-      work: What is run.
-      fingerprints: Those of its data sets.
-    """
+    """Returns what changes with settings, data sets' fingerprints and code behind a result."""
     settings = [_settings(one) for one in work.chain]
     return _digest([settings, list(fingerprints), code_of(work)])
 
@@ -61,12 +56,18 @@ def _texts(value: Any) -> Iterator[str]:
     """All texts inside of a JSON value."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)
+
+
+def shown(work: Training | Call) -> str:
+    """Returns what is run in one line: flags, or a function with its arguments."""
+    if isinstance(work, Training):
+        own = " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
+    else:
+        own = f"{function_name(work)}({', '.join(f'{k}={v!r}' for k, v in work.arguments.items())})"
+    return own if work.start is None else f"{shown(work.start)}, then {own}"
 
 
 def function_name(call: Call) -> str:
@@ -81,12 +82,12 @@ def _module(call: Call) -> str:
     return name if spec is None else spec.name
 
 
-def _content(work: Training | Call) -> Any:
-    if isinstance(work, Training):
-        flags = dict(work.flags)
-        return flags if work.start is None else [flags, _content(work.start)]
-    call = [function_name(work), dict(work.arguments)]
-    return call if work.start is None else [*call, _content(work.start)]
+def content(work: Training | Call) -> Any:
+    """Returns what is run, as JSON values: flags, or a function with its arguments."""
+    start = [] if work.start is None else [content(work.start)]
+    if isinstance(work, Call):
+        return [function_name(work), dict(work.arguments), *start]
+    return [dict(work.flags), *start] if start else dict(work.flags)
 
 
 def _digest(value: Any) -> str:

@@ -1,60 +1,123 @@
 """Measures: numbers read off the runs of one seed."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from experiments.study.store import Run
+import numpy as np
+
+from experiments.study.store import Results, Run
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
     """A number that the runs of one seed give, so that methods are paired by seed.
 
-    Measures are subtracted and divided like numbers, also from and by them.
-
-    Attributes:
-      cells: Names of the cells whose runs it needs.
-      compute: Gives the number, of the runs by cell; None where they do not determine it, as
-        the round in which a target is reached that never is.
+    Measures are calculated with like numbers. `compute` gives one of the runs of the `cells`, by
+    name; None where they do not determine it, as the round in which a target is never reached.
     """
 
     cells: tuple[str, ...]
     compute: Callable[[Mapping[str, Run]], float | None]
 
+    def values(self, results: Results) -> list[float]:
+        """Returns its values, for the seeds that determine it."""
+        runs = (results.ok(self.cells, seed) for seed in results.seeds)
+        found = (self.compute(of_seed) for of_seed in runs if of_seed is not None)
+        return [value for value in found if value is not None]
+
+    def __add__(self, other: "Measure | float") -> "Measure":
+        return combined(lambda a, b: a + b, self, other)
+
+    __radd__ = __add__
+
     def __sub__(self, other: "Measure | float") -> "Measure":
-        return _combined(self, _as_measure(other), lambda a, b: a - b)
+        return combined(lambda a, b: a - b, self, other)
 
     def __rsub__(self, other: float) -> "Measure":
-        return _as_measure(other) - self
+        return combined(lambda a, b: b - a, self, other)
 
     def __abs__(self) -> "Measure":
-        return _combined(self, _as_measure(0.0), lambda a, _: abs(a))
+        return combined(abs, self)
 
-    def __truediv__(self, other: "Measure") -> "Measure":
+    def __truediv__(self, other: "Measure | float") -> "Measure":
         """Not determined where `other` is 0."""
-        return _combined(self, other, lambda a, b: a / b if b else None)
+        return combined(lambda a, b: a / b if b else None, self, other)
 
 
-def metric(cell: str, name: str) -> Measure:
+def combined(function: Callable[..., float | None], *of: Measure | float) -> Measure:
+    """Returns a function of measures and numbers; not determined where one of them is not."""
+    cells = dict.fromkeys(c for one in of if isinstance(one, Measure) for c in one.cells)
+
+    def compute(runs: Mapping[str, Run]) -> float | None:
+        found = [one.compute(runs) if isinstance(one, Measure) else one for one in of]
+        return None if any(value is None for value in found) else function(*found)
+
+    return Measure(tuple(cells), compute)
+
+
+def total(of: Iterable[Measure]) -> Measure:
+    """Returns the sum of measures."""
+    return combined(lambda *values: sum(values), *of)
+
+
+def mean(of: Sequence[Measure]) -> Measure:
+    """Returns the mean of measures."""
+    return total(of) / len(of)
+
+
+def metric(cell: str, name: str, default: float | None = None) -> Measure:
     """An entry of a run's metrics, for training of its `summary.json`; None where it has none.
 
     Data may have none: there is no AUC of test examples that are all of one class.
     """
-    return Measure((cell,), lambda runs: runs[cell].metrics.get(name))
+    return of_run(cell, lambda run: run.metrics.get(name, default))
 
 
-def _as_measure(value: Measure | float) -> Measure:
-    return value if isinstance(value, Measure) else Measure((), lambda runs: value)
+def of_run(cell: str, function: Callable[[Run], float | None]) -> Measure:
+    """A number that a function reads off one run."""
+    return Measure((cell,), lambda runs: function(runs[cell]))
 
 
-def _combined(
-    one: Measure, other: Measure, function: Callable[[float, float], float | None]
+def of_curve(
+    cell: str, column: str, function: Callable[[np.ndarray, np.ndarray], float | None]
 ) -> Measure:
-    def compute(runs: Mapping[str, Run]) -> float | None:
-        a, b = one.compute(runs), other.compute(runs)
-        return None if a is None or b is None else function(a, b)
+    """A number that a function reads off a column of `metrics.csv`.
 
-    return Measure(tuple(dict.fromkeys((*one.cells, *other.cells))), compute)
+    The function is given the rounds in which it was measured, and its values: arrays [measured].
+    """
+
+    def compute(run: Run) -> float | None:
+        found = function(*map(np.array, run.curve(column)))
+        return None if found is None else float(found)
+
+    return of_run(cell, compute)
+
+
+def last_rounds(cell: str, column: str, count: int = 10) -> Measure:
+    """The mean over what was measured in the last `count` rounds."""
+    return of_curve(
+        cell, column, lambda rounds, y: sum(k := y[rounds > rounds[-1] - count]) / len(k)
+    )
+
+
+def in_round(cell: str, column: str, round_num: int) -> Measure:
+    """What was measured in one round."""
+    return of_curve(cell, column, lambda rounds, values: values[list(rounds).index(round_num)])
+
+
+def over_rounds(cell: str, column: str) -> Measure:
+    """The mean over all rounds that were measured."""
+    return of_curve(cell, column, lambda _, values: np.mean(values))
+
+
+def roughness(cell: str, column: str) -> Measure:
+    """Mean change from one measurement to the next, over the second half of a run."""
+
+    def compute(_: np.ndarray, values: np.ndarray) -> float | None:
+        moves = np.abs(np.diff(values))
+        return np.mean(moves[len(moves) // 2 :]) if len(moves) else None
+
+    return of_curve(cell, column, compute)
 
 
 def first_round(run: Run, column: str, value: float) -> int | None:

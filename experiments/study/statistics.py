@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-CONFIDENCE = 0.95
-
 
 class Verdict(enum.Enum):
     """Verdict of our runs on a claim."""
@@ -19,14 +17,7 @@ class Verdict(enum.Enum):
 
 
 class Estimate(NamedTuple):
-    """A mean over seeds.
-
-    Attributes:
-      mean: The mean.
-      low: Lower end of its 95 % t interval; None for a single seed, which has no interval.
-      high: Upper end; None likewise.
-      num_seeds: How many seeds there were.
-    """
+    """A mean over seeds, with its 95 % t interval; a single seed has none."""
 
     mean: float
     low: float | None
@@ -45,20 +36,14 @@ def estimate(values: Sequence[float]) -> Estimate:
     n, mean = len(values), float(np.mean(values))
     if n == 1:
         return Estimate(mean, None, None, n)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
     return Estimate(mean, float(mean - half), float(mean + half), n)
 
 
 def paired_t_test(differences: Sequence[float], margin: float = 0.0) -> float | None:
-    """Returns the two-sided p-value of a paired t test.
+    """Returns the two-sided p-value of a paired t test of a mean difference.
 
-    Args:
-      differences: One a seed.
-      margin: The mean difference that is put to the test.
-
-    Returns:
-      None where there is no test: with one seed, or where all differences are the same but for
-      rounding.
+    There is none (None) with one seed, or where all differences are the same but for rounding.
     """
     if len(differences) < 2 or np.ptp(differences) <= 1e-12 * np.max(np.abs(differences)):
         return None
@@ -78,5 +63,4 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a claim that says several things at once."""
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
-    holds = verdicts and all(one is Verdict.HOLDS for one in verdicts)
-    return Verdict.HOLDS if holds else Verdict.UNDECIDED
+    return Verdict.HOLDS if set(verdicts) == {Verdict.HOLDS} else Verdict.UNDECIDED

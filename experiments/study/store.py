@@ -4,7 +4,6 @@ OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in f
 OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
 """
 
-import csv
 import dataclasses
 import enum
 import hashlib
@@ -28,13 +27,7 @@ class Status(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One cell with one seed, as it stands on disk.
-
-    Attributes:
-      folder: Where it is kept.
-      status: What became of it.
-      record: The contents of `result.json`.
-    """
+    """One cell with one seed, as it stands on disk; the record is its `result.json`."""
 
     folder: Path
     status: Status
@@ -70,9 +63,14 @@ class Run:
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""
-        with self.file("metrics.csv").open() as file:
-            rows = [row for row in csv.DictReader(file) if row[column]]
+        rows = [row for row in records.read_table(self.file("metrics.csv")) if row[column]]
         return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
+
+    def clients(self) -> list[Mapping[str, str]]:
+        """Returns the rows of `clients.csv` about test examples after the last round."""
+        table = records.read_table(self.file("clients.csv"))
+        rows = [row for row in table if row["split"] == "test"]
+        return [row for row in rows if row["round"] == rows[-1]["round"]]
 
 
 def read(folder: Path) -> Run:
@@ -156,3 +154,12 @@ class Results:
         found = {cell: self.runs[cell, seed] for cell in cells if (cell, seed) in self.runs}
         complete = len(found) == len(cells)
         return found if complete and all(r.status is Status.OK for r in found.values()) else None
+
+    def of(self, cell: str) -> list[Run]:
+        """Returns a cell's runs that succeeded, in the seeds' order."""
+        return [found[cell] for seed in self.seeds if (found := self.ok([cell], seed))]
+
+    def first(self, *cells: str) -> tuple[int, dict[str, Run]] | None:
+        """Returns the first seed with which all of these cells succeeded, and their runs."""
+        found = ((seed, self.ok(cells, seed)) for seed in self.seeds)
+        return next(((seed, runs) for seed, runs in found if runs), None)

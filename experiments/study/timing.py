@@ -22,19 +22,11 @@ def round_times(
     methods: Sequence[str],
     rounds: int,
 ) -> dict[str, float]:
-    """Times rounds of several methods: training and aggregation alone.
-
-    Args:
-      seed: Of the partition and all else.
-      folder: Not used.
-      data_dir: The folder of data sets.
-      flags: Of the runs, without method.
-      methods: Their names; the others are compared with the last one.
-      rounds: That are timed of each, after two to warm up.
+    """Times rounds of several methods, after two to warm up: training and aggregation alone.
 
     Returns:
       `<method>_seconds`, medians, and for all but the last `<method>_more`, by what share its
-      rounds are longer.
+      rounds are longer than the last one's.
     """
     del folder
     values = {**flags, "seed": str(seed), "method": ",".join(methods)}

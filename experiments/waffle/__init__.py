@@ -1,5 +1,6 @@
 """The tables and figures of WAFFLe (2020)."""
 
+TITLE = "WAFFLe (Hao et al. 2020)"
 # In the order in which the page shows them.
 MODULES = (
     "table1", "table2", "figure2", "q_search", "rate_search", "cost", "table3", "figure3",

@@ -8,7 +8,7 @@ local variables on examples that neither holds.
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from tff_het.attacks.attacker import Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
-from tff_het.datasets import Dataset
 from tff_het.learning.client_work import LocalTraining
-from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures
 from tff_het.simulation import cohorts, loop
 
@@ -34,30 +32,15 @@ UPDATE, BROADCAST = "update", "broadcast"
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """The attacked model.
-
-    Attributes:
-      dataset: Its name.
-      model: The network's name.
-      method: The method's name.
-      options: Of the method.
-      num_clients: Of each of the two federations; all train in every round.
-      num_examples: That a client trains on, and as many that it does not; also how many the
-        attacker fits local variables on.
-      rounds: Of which the last one is observed.
-      local_epochs: Of a client in a round, as all that follow.
-      batch_size: Examples a step.
-      learning_rate: Of SGD.
-      momentum: Of SGD; 0 for none.
-    """
+    """The attacked model."""
 
     dataset: str
     model: str
     method: str
-    options: Mapping[str, Any]
-    num_clients: int
-    num_examples: int
-    rounds: int
+    options: Mapping[str, Any]  # Of the method.
+    num_clients: int  # Of each federation; all train in every round.
+    num_examples: int  # That a client trains on; as many others are not its, or the attacker's.
+    rounds: int  # The last one is observed.
     local_epochs: int
     batch_size: int
     learning_rate: float
@@ -70,31 +53,42 @@ class Course:
                 f"{self.rounds}."
             )
 
-    @property
-    def training(self) -> LocalTraining:
-        """Settings of the clients' SGD, with which the attacker fits local variables too."""
-        optimizer = tff.learning.optimizers.build_sgdm(self.learning_rate, self.momentum or None)
-        return LocalTraining(optimizer, batch_size=self.batch_size, epochs=self.local_epochs)
 
+class _Attack:
+    """What both attacks begin with: examples and a process."""
 
-class Dealt(NamedTuple):
-    """Who holds which examples; those that a client does not train on are its test examples."""
+    def __init__(self, course: Course, train: Examples, num_classes: int, seed: int):
+        self._course, self._seed = course, seed
+        self.victims, self.shadows, self._own = deal(train, course, seed)
+        momentum = course.momentum or None
+        optimizer = tff.learning.optimizers.build_sgdm(course.learning_rate, momentum)
+        # The clients', with which the attacker fits local variables too.
+        size, epochs = course.batch_size, course.local_epochs
+        self._training = LocalTraining(optimizer, batch_size=size, epochs=epochs)
+        made = architectures.make(course.model, self.victims.element_spec, num_classes)
+        self.process = methods.build(
+            course.method, made, self._training, seed=seed, **course.options
+        )
 
-    victims: Population
-    shadows: Population
-    own: Examples
+    def observe(self, population: Population) -> Observed:
+        """Trains a federation, and observes its last round, the private part included."""
+        settings = loop.Settings(rounds=self._course.rounds, seed=self._seed)
+        everyone = cohorts.always(*range(len(population)))
+        return observing.last_round(self.process, population, everyone, settings)
+
+    def attackers(self, observed: Observed) -> dict[str, Attacker]:
+        """One for each origin of local variables, of which there is one where nothing is local."""
+        has_local = any(spec.local for spec in self.process.model.specs)
+        origins = attacker.LOCAL_PARTS if has_local else (attacker.FITTED,)
+        of: dict[str, Any] = {"own_examples": self._own, "training": self._training}
+        of["seed"] = self._seed
+        return {o: Attacker(self.process, observed.state, local=o, **of) for o in origins}
 
 
 def infer_membership(
     *, seed: int, folder: Path, data_dir: str | None, **course: Any
 ) -> dict[str, float]:
-    """Asks who was a member, of each victim in turn, with each choice of the local variables.
-
-    Args:
-      seed: Of all.
-      folder: Not used.
-      data_dir: The folder of data sets.
-      **course: As `Course`.
+    """Asks who was a member, with each choice of local variables; `course` as `Course`.
 
     Returns:
       Means over victims: `accuracy`, `f1`, `auc` and `true_positives` by what was observed and
@@ -102,18 +96,26 @@ def infer_membership(
       victims' own models on their members and on others.
     """
     del folder
-    chosen = Course(**course)
-    data = data_sets.load(chosen.dataset, data_dir)
-    dealt = deal(data.train, chosen, seed)
-    process = _process(data, dealt.victims, chosen, seed)
-    shadows = _observe(process, dealt.shadows, chosen, seed)
-    victims = _observe(process, dealt.victims, chosen, seed)
-    attackers = _attackers(process, shadows.state, dealt.own, chosen, seed)
+    data = data_sets.load(course["dataset"], data_dir)
+    attack = _Attack(Course(**course), data.train, data.num_classes, seed)
+    shadows, victims = attack.observe(attack.shadows), attack.observe(attack.victims)
+    attackers = attack.attackers(shadows)
     own_models = attackers.get(attacker.PRIVATE, attackers[attacker.FITTED])
-    found = _accuracies(_ask(own_models, victims, UPDATE))
+    found = _means(
+        {
+            "members_accuracy": np.mean(one.members.argmax(axis=-1) == one.member_labels),
+            "others_accuracy": np.mean(one.others.argmax(axis=-1) == one.other_labels),
+        }
+        for one in _ask(own_models, victims, UPDATE)
+    )
     for local, attacking in attackers.items():
         for what in (UPDATE, BROADCAST) if local == attacker.FITTED else (UPDATE,):
-            scores = _scores(_ask(attacking, shadows, what), _ask(attacking, victims, what), seed)
+            asked = _ask(attacking, victims, what)
+            inferred = membership.infer(_ask(attacking, shadows, what), asked, seed=seed)
+            scores = _means(
+                success._asdict() | threshold.on_losses(outputs)._asdict()
+                for success, outputs in zip(inferred, asked, strict=True)
+            )
             found |= {f"{what}_{local}_{name}": value for name, value in scores.items()}
     return found
 
@@ -123,28 +125,25 @@ def invert(
 ) -> dict[str, float]:
     """Looks for the inputs that the victims' observed models are most sure of, class by class.
 
-    Args:
-      seed: Of all.
-      folder: Receives the pictures of the first victim.
-      data_dir: The folder of data sets.
-      search: As `inversion.Settings`.
-      **course: As `Course`.
+    The folder receives the pictures of the first victim. `search` is as `inversion.Settings`,
+    `course` as `Course`.
 
     Returns:
       Means over victims and their classes, by where local variables come from: `correlation` and,
       of images, `ssim` with the mean of the victim's own members of the class; `recognised`, the
       share of reconstructions that are most like the mean of the right class.
     """
-    chosen = Course(**course)
-    data = data_sets.load(chosen.dataset, data_dir)
-    dealt = deal(_between_0_and_1(data.train), chosen, seed)
-    process = _process(data, dealt.victims, chosen, seed)
-    search_for = inversion.Inversion(process, inversion.Settings(**search))
-    victims = _observe(process, dealt.victims, chosen, seed)
+    data = data_sets.load(course["dataset"], data_dir)
+    train = {"x": data.train["x"], "y": data.train["y"]}
+    if train["x"].dtype == np.uint8:
+        # As the model's first layer would scale them: a search needs slopes.
+        train["x"] = np.divide(train["x"], 255, dtype=np.float32)
+    attack = _Attack(Course(**course), train, data.num_classes, seed)
+    search_for = inversion.Inversion(attack.process, inversion.Settings(**search))
+    victims = attack.observe(attack.victims)
     found: dict[str, float] = {}
     pictures: dict[str, np.ndarray] = {}
-    attackers = _attackers(process, victims.state, dealt.own, chosen, seed)
-    for local, attacking in attackers.items():
+    for local, attacking in attack.attackers(victims).items():
         results = []
         for target in _targets(victims, UPDATE, local):
             means = inversion.class_means(target.members)
@@ -159,20 +158,21 @@ def invert(
     return found
 
 
-def deal(examples: Examples, course: Course, seed: int) -> Dealt:
-    """Assigns examples at random: to each client's train and test, and to the attacker.
+def deal(examples: Examples, course: Course, seed: int) -> tuple[Population, Population, Examples]:
+    """Assigns examples at random: to victims, to shadows, and to the attacker.
+
+    The test examples of a client are those that it does not train on.
 
     Raises:
       ValueError: If there are too few.
     """
     n, groups = course.num_examples, 4 * course.num_clients + 1
-    if len(examples["y"]) < n * groups:
+    if (there := len(examples["y"])) < n * groups:
         raise ValueError(
             f"{2 * course.num_clients} clients with {n} examples to train on and as many others, "
-            f"and {n} for the attacker, come to {n * groups}; the data set has "
-            f"{len(examples['y'])}."
+            f"and {n} for the attacker, come to {n * groups}; the data set has {there}."
         )
-    order = seeding.generator(seed, seeding.ATTACK).permutation(len(examples["y"]))
+    order = seeding.generator(seed, seeding.ATTACK).permutation(there)
     rows = order[: n * groups].reshape(groups, n)
     parts = [{name: examples[name][part] for name in ("x", "y")} for part in rows]
     nothing = {name: column[:0] for name, column in parts[0].items()}
@@ -183,21 +183,7 @@ def deal(examples: Examples, course: Course, seed: int) -> Dealt:
             for k in range(course.num_clients)
         )
 
-    return Dealt(population(), population(), parts.pop())
-
-
-def _process(data: Dataset, population: Population, course: Course, seed: int) -> FederatedProcess:
-    architecture = architectures.make(course.model, population.element_spec, data.num_classes)
-    return methods.build(course.method, architecture, course.training, seed=seed, **course.options)
-
-
-def _observe(
-    process: FederatedProcess, population: Population, course: Course, seed: int
-) -> Observed:
-    """Trains a federation, and observes its last round, the private part included."""
-    settings = loop.Settings(rounds=course.rounds, seed=seed)
-    everyone = cohorts.always(*range(len(population)))
-    return observing.last_round(process, population, everyone, settings)
+    return population(), population(), parts.pop()
 
 
 def _targets(observed: Observed, what: str, local: str) -> list[Target]:
@@ -212,45 +198,9 @@ def _targets(observed: Observed, what: str, local: str) -> list[Target]:
     return found
 
 
-def _attackers(
-    process: FederatedProcess, state: ServerState, own: Examples, course: Course, seed: int
-) -> dict[str, Attacker]:
-    """One for each origin of local variables, of which there is one where nothing is local."""
-    has_local = any(spec.local for spec in process.model.specs)
-    origins = attacker.LOCAL_PARTS if has_local else (attacker.FITTED,)
-    training = course.training
-    return {
-        local: Attacker(process, state, own_examples=own, training=training, seed=seed, local=local)
-        for local in origins
-    }
-
-
 def _ask(attacking: Attacker, observed: Observed, what: str) -> list[Outputs]:
     targets = _targets(observed, what, attacking.local)
     return [membership.ask(attacking, target) for target in targets]
-
-
-def _scores(shadows: list[Outputs], victims: list[Outputs], seed: int) -> dict[str, float]:
-    successes = membership.infer(shadows, victims, seed=seed)
-    return _means(
-        success._asdict() | threshold.on_losses(outputs)._asdict()
-        for success, outputs in zip(successes, victims, strict=True)
-    )
-
-
-def _accuracies(outputs: list[Outputs]) -> dict[str, float]:
-    """Of the victims' own models."""
-
-    def accuracy(logits: np.ndarray, labels: np.ndarray) -> float:
-        return float(np.mean(logits.argmax(axis=-1) == labels))
-
-    return _means(
-        {
-            "members_accuracy": accuracy(one.members, one.member_labels),
-            "others_accuracy": accuracy(one.others, one.other_labels),
-        }
-        for one in outputs
-    )
 
 
 def _means(of_victims: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -260,22 +210,10 @@ def _means(of_victims: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def _likenesses(inputs: np.ndarray, means: Mapping[int, np.ndarray]) -> dict[str, float]:
     """Of the reconstructions [classes, ...] of one victim, in the order of its classes."""
-    table = np.array(
-        [[inversion.correlation(x, mean) for mean in means.values()] for x in inputs]
-    )  # [classes, classes]
-    found = {
-        "correlation": float(np.mean(np.diag(table))),
-        "recognised": float(np.mean(table.argmax(axis=1) == np.arange(len(table)))),
-    }
+    table = np.array([[inversion.correlation(x, m) for m in means.values()] for x in inputs])
+    right = table.argmax(axis=1) == np.arange(len(table))  # The table is [classes, classes].
+    found = {"correlation": float(np.diag(table).mean()), "recognised": float(right.mean())}
     if inputs.ndim == 4:
         pairs = zip(inputs, means.values(), strict=True)
         found["ssim"] = float(np.mean([inversion.similarity(*pair) for pair in pairs]))
     return found
-
-
-def _between_0_and_1(examples: Examples) -> Examples:
-    """Images of bytes as the model's first layer would scale them: a search needs slopes."""
-    x = examples["x"]
-    if x.dtype == np.uint8:
-        x = np.divide(x, 255, dtype=np.float32)
-    return {"x": x, "y": examples["y"]}

@@ -1,104 +1,55 @@
-"""Times a round of WAFFLe against one of FedAvg on the same network.
+"""Times a round of WAFFLe against one of FedAvg on the same network."""
 
-python -m experiments.waffle.cost --scale=quick --data_dir=DIR --output_dir=out
-"""
-
-import sys
-from collections.abc import Iterator, Sequence
-
-from experiments.study import program, timing
-from experiments.study.experiment import (
-    Call,
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Form,
-    Grid,
-    Position,
-    Scale,
-)
-from experiments.study.measures import Measure, metric
+import experiments.study as s
+from experiments.study.timing import round_times
 from experiments.waffle import settings
-from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, UNIMODAL, WAFFLE, Size
+from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST
 
-_RATIO = Form(digits=2)
-
-
-def _cells(
-    size: Size, data: Sequence[str], rounds: int, seconds: float, num_seeds: int | None = None
-) -> Iterator[Cell]:
-    for name in data:
-        flags = dict(size.training(name, UNIMODAL, WAFFLE).flags)
-        del flags["method"]
-        options = {"flags": flags, "methods": ("waffle", "fed_avg"), "rounds": rounds}
-        call = Call(timing.round_times, options, (flags["dataset"],), alone=True)
-        yield Cell(name, call, seconds, num_seeds=num_seeds)
+_COLUMNS = {
+    "FedAvg, s": lambda data: s.metric(data, "fed_avg_seconds"),
+    "WAFFLe, s": lambda data: s.metric(data, "waffle_seconds"),
+    "WAFFLe / FedAvg": lambda data: 1 + s.metric(data, "waffle_more"),
+}
 
 
-def _times(data: str) -> Measure:
-    """By how much a round of WAFFLe takes longer, as a factor."""
-    return Measure((data,), lambda runs: 1 + runs[data].metrics["waffle_more"])
+def _cell(size: settings.Size, data: str, rounds: int, num_seeds: int | None = None) -> s.Cell:
+    flags = dict(s.Training(size[f"{data}/unimodal"] | {"method": "waffle"}).flags)
+    del flags["method"]
+    arguments = {"flags": flags, "methods": ("waffle", "fed_avg"), "rounds": rounds}
+    return s.Cell(data, s.Call(round_times, arguments, (flags["dataset"],), alone=True), num_seeds)
 
 
-def _below_twice(data: str) -> Measure:
-    return Measure((data,), lambda runs: 1 - runs[data].metrics["waffle_more"])
+_MNIST = _cell(settings.PAPER, MNIST, 20)
+_OTHERS = [_cell(settings.CONVOLUTIONS, data, 6, num_seeds=3) for data in (FMNIST, CIFAR)]
+_NOTE = "MNIST: 20 rounds per method, 5 seeds. Others: half as many clients, 6 rounds, 3 seeds."
+_PAPER_NOTE = "The paper's rounds, 20 per method, 5 seeds."
 
-
-EXPERIMENT = Experiment(
-    paper="waffle",
-    name="cost",
-    title="What a round costs",
-    settings=f"{settings.SETTINGS} The paper says nothing about time.",
+EXPERIMENT = s.Experiment(
+    "waffle.cost",
+    "Not in the paper: what a round costs",
     scales={
-        "smoke": Scale(
-            tuple(_cells(settings.SMOKE, tuple(DATA), 1, 5.0)),
-            num_seeds=1,
-            note=settings.SMOKE_NOTE,
-        ),
-        "quick": Scale(
-            (
-                *_cells(settings.PAPER, (MNIST,), 20, 20.0),
-                *_cells(settings.QUICK_CONVOLUTIONS, (FMNIST, CIFAR), 6, 60.0, 3),
-            ),
-            num_seeds=5,
-            note="Rounds as in the paper, for FMNIST and CIFAR-10 with half as many clients; six "
-            "of either method, 3 seeds (MNIST, whose rounds are short: 20, 5 seeds).",
-        ),
-        "paper": Scale(
-            tuple(_cells(settings.PAPER, tuple(DATA), 20, 300.0)),
-            num_seeds=5,
-            note="The paper's rounds, 20 of either method, 5 seeds.",
-        ),
+        "smoke": s.Scale([_cell(settings.SMOKE, d, 1) for d in DATA], 1, settings.SMOKE_NOTE),
+        "quick": s.Scale([_MNIST, *_OTHERS], 5, _NOTE),
+        "paper": s.Scale([_cell(settings.PAPER, d, 20) for d in DATA], 5, _PAPER_NOTE),
     },
-    grids=(
-        Grid(
-            "Rounds in turn, medians",
-            tuple(
-                position
-                for data in DATA
-                for position in (
-                    Position(data, "FedAvg, s", metric(data, "fed_avg_seconds"), _RATIO),
-                    Position(data, "WAFFLe, s", metric(data, "waffle_seconds"), _RATIO),
-                    Position(data, "WAFFLe / FedAvg", _times(data), _RATIO),
-                )
-            ),
-        ),
-    ),
-    claims=tuple(
-        Claim(
+    tables=[
+        s.table(
+            "Median time of alternating rounds",
+            [*DATA],
+            _COLUMNS,
+            lambda data, of: of(data),
+            s.Form(),
+        )
+    ],
+    claims=[
+        s.claim(
             f"Ours: ({data}) a round of WAFFLe takes at most twice as long as one of FedAvg.",
-            (Check("2 - WAFFLe / FedAvg", _below_twice(data), form=_RATIO),),
+            {"2 - WAFFLe / FedAvg": 1 - s.metric(data, "waffle_more")},
+            form=s.Form(),
         )
         for data in DATA
-    ),
-    notes=(
-        *settings.NOTES,
-        "Training and aggregation alone, both methods in turn in one program. Times depend on the "
-        "machine and what else it does; the factors much less.",
-    ),
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -1,113 +1,59 @@
-"""Ablation of the settings that Table 1 depends on and the paper does not print.
+"""Ablation of the settings that Table 1 depends on and the paper does not print."""
 
-python -m experiments.waffle.differences --scale=quick --data_dir=DIR --output_dir=out
-"""
-
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-
-from experiments.study import program
-from experiments.study.experiment import Cell, Check, Claim, Experiment, Grid, Position, Scale
-from experiments.study.measures import Measure, metric
-from experiments.study.store import Run
+import experiments.study as s
 from experiments.waffle import settings
-from experiments.waffle.settings import ACCURACY, FED_AVG, MNIST, UNIMODAL, WAFFLE, Size, cell_name
+from experiments.waffle.settings import ACCURACY, FED_AVG, WAFFLE
 
 _AS_TAKEN = "as in Table 1"
 # What is different -> flags, over those of Table 1; None takes the flag away.
-_OTHERS: dict[str, dict[str, str | None]] = {
+_OTHERS = {
     _AS_TAKEN: {},
-    "with biases": {"bias": "true"},
+    "with biases": {"bias": True},
     "PyTorch's initial weights": {"initialization": "fan_in"},
-    "both, PyTorch's default layers": {"bias": "true", "initialization": "fan_in"},
-    "inputs of mean 0 and variance 1": {"standardize": "true"},
-    "a tenth is tested": {"local_test_fraction": "0.1"},
+    "both, PyTorch's default layers": {"bias": True, "initialization": "fan_in"},
+    "inputs of mean 0 and variance 1": {"standardize": True},
+    "a tenth is tested": {"local_test_fraction": 0.1},
     "tested on the official test set's shards": {"local_test_fraction": None},
-    "shards of the sorted set, some of two classes": {"single_class": "false"},
+    "shards of the sorted set, some of two classes": {"single_class": False},
 }
-_LAST, _MEAN, _BEST = "Last round", "Mean of the last ten", "Best round, chosen by test data"
+_COLUMNS = {
+    "Last round": lambda cell: s.metric(cell, ACCURACY),
+    "Mean of the last ten": lambda cell: s.last_rounds(cell, ACCURACY),
+    "Best round, chosen by test data": lambda cell: s.of_curve(cell, ACCURACY, lambda _, y: max(y)),
+}
 
 
-def _cell(method: str, other: str) -> str:
-    return f"{cell_name(MNIST, UNIMODAL, method)}/{other}"
+def _cells(size: settings.Size, *methods: str) -> tuple[s.Cell, ...]:
+    return settings.cells(size, ["MNIST/unimodal"], methods, "/{other}", other=_OTHERS)
 
 
-def _cells(size: Size, methods: Sequence[str]) -> Iterator[Cell]:
-    for method in methods:
-        factor = 2.0 if method == WAFFLE else 1.0
-        for other, changes in _OTHERS.items():
-            work = size.training(MNIST, UNIMODAL, method)
-            merged = {**work.flags, **changes}
-            flags = {name: value for name, value in merged.items() if value is not None}
-            changed = type(work)(flags)
-            yield Cell(_cell(method, other), changed, factor * size.seconds)
+_CELLS = _cells(settings.PAPER, FED_AVG, WAFFLE)
 
 
-def _best(cell: str) -> Measure:
-    """The highest of all rounds that were measured."""
-
-    def compute(runs: Mapping[str, Run]) -> float:
-        return max(runs[cell].curve(ACCURACY)[1])
-
-    return Measure((cell,), compute)
+def _table(method: str) -> s.Table:
+    cells = {other: f"MNIST/unimodal/{method}/{other}" for other in _OTHERS}
+    title = f"{method} on MNIST, unimodal"
+    return s.table(title, cells, _COLUMNS, lambda cell, of: of(cell), compare=False)
 
 
-def _grid(method: str) -> Grid:
-    positions = []
-    for other in _OTHERS:
-        cell = _cell(method, other)
-        measures = {
-            _LAST: metric(cell, ACCURACY),
-            _MEAN: settings.last_rounds(cell),
-            _BEST: _best(cell),
-        }
-        positions += [Position(other, column, measure) for column, measure in measures.items()]
-    return Grid(f"{method} on {MNIST}, {UNIMODAL}", tuple(positions), compare=False)
+def _claim(other: str) -> s.Claim:
+    ours, taken = (f"MNIST/unimodal/FedAvg/{of}" for of in (other, _AS_TAKEN))
+    name = f"FedAvg, {other}: mean of the last ten, above that {_AS_TAKEN}"
+    gain = s.last_rounds(ours, ACCURACY) - s.last_rounds(taken, ACCURACY)
+    return s.claim(f"Ours: FedAvg is more accurate with this: {other}", {name: gain})
 
 
-def _raises(method: str, other: str) -> Check:
-    changed, as_taken = _cell(method, other), _cell(method, _AS_TAKEN)
-    return Check(
-        f"{method}, {other}: mean of the last ten, above that {_AS_TAKEN}",
-        settings.last_rounds(changed) - settings.last_rounds(as_taken),
-    )
-
-
-EXPERIMENT = Experiment(
-    paper="waffle",
-    name="differences",
-    title="What the accuracies depend on, of what is not printed",
-    settings=f"{settings.SETTINGS} Here MNIST without sub-populations, FedAvg and WAFFLe, with one "
-    "thing changed at a time of those that the paper leaves open. Printed for it: FedAvg 94.46 ± "
-    "0.84, WAFFLe 96.23 ± 0.31.",
+EXPERIMENT = s.Experiment(
+    "waffle.differences",
+    "Not in the paper: which unprinted settings matter for accuracy",
     scales={
-        "smoke": Scale(
-            tuple(_cells(settings.SMOKE, (FED_AVG,))), num_seeds=1, note=settings.SMOKE_NOTE
-        ),
-        "quick": Scale(
-            tuple(_cells(settings.PAPER, (FED_AVG, WAFFLE))),
-            num_seeds=2,
-            note="The paper's settings, 2 seeds.",
-        ),
-        "paper": Scale(
-            tuple(_cells(settings.PAPER, (FED_AVG, WAFFLE))),
-            num_seeds=5,
-            note="The paper's settings, 5 seeds.",
-        ),
+        "smoke": s.Scale(_cells(settings.SMOKE, FED_AVG), 1, settings.SMOKE_NOTE),
+        "quick": s.Scale(_CELLS, 2, "The paper's settings, 2 seeds."),
+        "paper": s.Scale(_CELLS, 5, settings.PAPER_NOTE),
     },
-    grids=(_grid(FED_AVG), _grid(WAFFLE)),
-    claims=tuple(
-        Claim(f"Ours: FedAvg is more accurate with this: {other}", (_raises(FED_AVG, other),))
-        for other in _OTHERS
-        if other != _AS_TAKEN
-    ),
-    notes=(
-        "The best round is looked up in the test accuracies of those that were measured, every "
-        "fourth. It is here to ask whether the paper may have done so, and in no other table.",
-        *settings.NOTES,
-    ),
+    tables=[_table(FED_AVG), _table(WAFFLE)],
+    claims=[_claim(other) for other in _OTHERS if other != _AS_TAKEN],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

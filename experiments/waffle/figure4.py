@@ -1,36 +1,16 @@
-"""Figure 4 of WAFFLe: which classes the clients hold, without and with sub-populations.
+"""Figure 4 of WAFFLe: which classes the clients hold, without and with sub-populations."""
 
-python -m experiments.waffle.figure4 --scale=quick --data_dir=DIR --output_dir=out
-"""
-
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure as Drawing
 
+import experiments.study as s
 from experiments.run import setup
-from experiments.run.config import RunConfig
-from experiments.study import program
-from experiments.study.experiment import (
-    Call,
-    Cell,
-    Experiment,
-    Figure,
-    Form,
-    Grid,
-    Position,
-    Scale,
-)
-from experiments.study.measures import metric
-from experiments.study.store import Results
 from experiments.waffle import settings
-from experiments.waffle.settings import DATA, MNIST, MULTIMODAL, UNIMODAL, WAFFLE, Size
-from tff_het.clients import Client
 
+_SETTINGS = ("unimodal", "multimodal")
 _COUNTS = "counts.npz"
-_WHOLE = Form(digits=0)
 _SHARED = "shared_classes"  # Only where there are sub-populations.
 _COLUMNS = {
     "Clients": "clients",
@@ -46,110 +26,79 @@ _COLUMNS = {
 def allocate(
     *, seed: int, folder: Path, data_dir: str | None, flags: Mapping[str, str]
 ) -> dict[str, float]:
-    """Assigns examples and counts them.
+    """Assigns a run's examples, and returns the numbers of `_COLUMNS`.
 
-    Args:
-      seed: Of the partition.
-      folder: Gets `counts.npz`: `counts` [clients, classes] and each client's `group`.
-      data_dir: The folder of data sets.
-      flags: Of a run.
-
-    Returns:
-      The numbers of `_COLUMNS`; a client's examples are those that it trains on or is tested on.
+    A client's examples are those that it trains on or is tested on. The folder gets `counts.npz`:
+    `counts` [clients, classes] and each client's `group`.
     """
-    values = {**flags, "seed": str(seed)} | ({} if data_dir is None else {"data_dir": data_dir})
-    made = setup.make(RunConfig.of(**values))
-    counts = np.stack([_count(one, made.dataset.num_classes) for one in made.population])
+    made = setup.of_flags(flags, seed=seed, data_dir=data_dir)
+    labels = [
+        np.concatenate([part["y"] for part in (one.train, one.validation, one.test)])
+        for one in made.population
+    ]
+    counts = np.stack([np.bincount(y, minlength=made.dataset.num_classes) for y in labels])
     groups = np.array(made.population.groups)
-    dealt = len(made.dataset.train["y"]) + len(made.dataset.test["y"])
     np.savez(folder / _COUNTS, counts=counts, group=groups)
     held = np.stack([counts[groups == group].any(axis=0) for group in sorted(set(groups))])
     classes, examples = (counts > 0).sum(axis=1), counts.sum(axis=1)
-    found = {
-        "clients": len(counts),
-        "fewest_classes": classes.min(),
-        "most_classes": classes.max(),
-        "fewest_examples": examples.min(),
-        "most_examples": examples.max(),
-        "left_over": dealt - examples.sum(),
-    }
+    assigned = len(made.dataset.train["y"]) + len(made.dataset.test["y"])
+    found = {"clients": len(counts), "left_over": assigned - examples.sum()}
+    for name, of_clients in {"classes": classes, "examples": examples}.items():
+        found |= {f"fewest_{name}": of_clients.min(), f"most_{name}": of_clients.max()}
     if len(held) > 1:
         found[_SHARED] = held.all(axis=0).sum()
     return {name: float(number) for name, number in found.items()}
 
 
-def _count(client: Client, num_classes: int) -> np.ndarray:
-    parts = (client.train, client.validation, client.test)
-    return np.bincount(np.concatenate([part["y"] for part in parts]), minlength=num_classes)
+def _measure(setting: str, name: str) -> s.Measure | None:
+    return None if (setting, name) == ("unimodal", _SHARED) else s.metric(setting, name)
 
 
-def _cells(size: Size) -> Iterator[Cell]:
-    for setting in (UNIMODAL, MULTIMODAL):
-        flags = dict(size.training(MNIST, setting, WAFFLE).flags)
-        yield Cell(setting, Call(allocate, {"flags": flags}, (flags["dataset"],)), 5.0)
+def _scale(size: settings.Size, note: str) -> s.Scale:
+    def cell(setting: str) -> s.Cell:
+        flags = s.Training(size[f"MNIST/{setting}"] | {"method": "waffle"}).flags
+        return s.call(setting, allocate, flags["dataset"], flags=dict(flags))
+
+    return s.Scale([cell(setting) for setting in _SETTINGS], 1, note)
 
 
-def _draw(results: Results) -> Drawing | None:
-    """The first seed's clients, each a column."""
-    cells = [UNIMODAL, MULTIMODAL]
-    found = ((seed, results.ok(cells, seed)) for seed in results.seeds)
-    seed, runs = next(((seed, runs) for seed, runs in found if runs), (0, None))
-    if runs is None:
-        return None
-    figure = Drawing(figsize=(9.0, 5.4), layout="constrained")
-    figure.suptitle(f"seed {seed}", fontsize="small")
-    for setting, ax in zip(cells, figure.subplots(2, 1), strict=True):
-        with np.load(runs[setting].file(_COUNTS)) as file:
+_PAPER = _scale(settings.PAPER, "The paper's settings, one seed.")
+
+
+def _panels(results: s.Results) -> dict[str, np.ndarray]:
+    """The first seed's examples [classes, clients] by sub-population."""
+    seed, runs = results.first(*_SETTINGS) or (0, {})
+    panels = {}
+    for setting, run in runs.items():
+        with np.load(run.file(_COUNTS)) as file:
             counts, groups = file["counts"], file["group"]
-        image = ax.imshow(counts.T, aspect="auto", cmap="Blues", interpolation="nearest")
-        ax.set(title=setting, xlabel="client", ylabel="class", yticks=range(counts.shape[1]))
-        for border in np.flatnonzero(groups[1:] != groups[:-1]):
-            ax.axvline(border + 0.5, color="black", linewidth=0.8)
-        figure.colorbar(image, ax=ax, label="examples")
-    return figure
+        for group in dict.fromkeys(groups):
+            panels[f"{setting}, {group or 'all clients'}, seed {seed}"] = counts[groups == group].T
+    return panels
 
 
-def _scale(size: Size, note: str) -> Scale:
-    return Scale(tuple(_cells(size)), num_seeds=1, note=note)
-
-
-EXPERIMENT = Experiment(
-    paper="waffle",
-    name="figure4",
-    title="Figure 4: how MNIST is partitioned",
-    settings=settings.SETTINGS,
-    scales={
-        "smoke": _scale(settings.SMOKE, settings.SMOKE_NOTE),
-        "quick": _scale(settings.PAPER, "The paper's settings, one seed."),
-        "paper": _scale(settings.PAPER, "The paper's settings, one seed."),
-    },
-    grids=(
-        Grid(
-            "What clients hold",
-            tuple(
-                Position(setting, column, metric(setting, name), _WHOLE)
-                for setting in (UNIMODAL, MULTIMODAL)
-                for column, name in _COLUMNS.items()
-                if name != _SHARED or setting == MULTIMODAL
-            ),
-        ),
-    ),
-    figures=(
-        Figure(
+EXPERIMENT = s.Experiment(
+    "waffle.figure4",
+    "Figure 4: how MNIST is partitioned",
+    scales={"smoke": _scale(settings.SMOKE, settings.SMOKE_NOTE), "quick": _PAPER, "paper": _PAPER},
+    tables=[
+        s.table("Examples and classes per client", _SETTINGS, _COLUMNS, _measure, s.Form(digits=0))
+    ],
+    figures=[
+        s.heat_maps(
             "Examples by client and class",
             "A diagram: without sub-populations each class is cut into shards, of which every "
             "client draws Z; with them, odd and even digits are grouped first, and a client's "
-            "shards are of one group. The line divides majority and minority.",
-            _draw,
-        ),
-    ),
-    notes=(
-        *settings.NOTES,
-        f"A client may draw two shards of one class. {MNIST} has {DATA[MNIST].sizes[0]} clients of "
-        f"odd and {DATA[MNIST].sizes[1]} of even digits.",
-    ),
+            "shards are of one group.",
+            _panels,
+            xlabel="client",
+            ylabel="class",
+            label="examples",
+            columns=1,
+            size=(9.0, 2.8),
+        )
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

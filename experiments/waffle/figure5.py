@@ -1,84 +1,43 @@
-"""Figure 5 of WAFFLe: local test accuracy over the rounds, without sub-populations.
+"""Figure 5 of WAFFLe: accuracy over the rounds, unimodal; the runs are Table 1's."""
 
-python -m experiments.waffle.figure5 --scale=quick --data_dir=DIR --output_dir=out
-
-The runs are those of Table 1: what one has made, the other finds done.
-"""
-
-import sys
-
-from experiments.study import program
-from experiments.study.experiment import Check, Claim, Experiment, Figure, Grid, Position
-from experiments.study.measures import Measure
-from experiments.waffle import curves, settings
-from experiments.waffle.settings import (
-    ACCURACY,
-    CIFAR,
-    FED_AVG,
-    FED_PROX,
-    FMNIST,
-    MNIST,
-    UNIMODAL,
-    WAFFLE,
-    cell_name,
-)
+import experiments.study as s
+from experiments.waffle.settings import ACCURACY, DATA, FED_AVG, FED_PROX, WAFFLE, scales
 
 _METHODS = (FED_AVG, FED_PROX, WAFFLE)
-_DATA = (MNIST, FMNIST, CIFAR)
+# Data -> method -> the cell, and the column of its `metrics.csv`.
+_CURVES = {data: {m: (f"{data}/unimodal/{m}", ACCURACY) for m in _METHODS} for data in DATA}
 
 
-def _mean(data: str, method: str) -> Measure:
-    return curves.mean_over_rounds(cell_name(data, UNIMODAL, method), ACCURACY)
+def _table(data: str) -> s.Table:
+    rows = {f"{data}, {method}": curve for method, curve in _CURVES[data].items()}
+    title = f"{data}, mean over the rounds"
+    return s.table(title, rows, ["Local test accuracy"], lambda curve, _: s.over_rounds(*curve))
 
 
-EXPERIMENT = Experiment(
-    paper="waffle",
-    name="figure5",
-    title="Figure 5: training curves, unimodal",
-    settings=settings.SETTINGS,
-    scales=settings.scales((UNIMODAL,), _METHODS),
-    grids=tuple(
-        Grid(
-            f"{data}, mean over the rounds",
-            tuple(
-                Position(f"{data}, {method}", "Local test accuracy", _mean(data, method))
-                for method in _METHODS
-            ),
-        )
-        for data in _DATA
-    ),
-    claims=tuple(
-        Claim(
+EXPERIMENT = s.Experiment(
+    "waffle.figure5",
+    "Figure 5: training curves, unimodal",
+    scales=scales(["unimodal"], _METHODS),
+    tables=[_table(data) for data in DATA],
+    claims=[
+        s.better(
             f"({data}) WAFFLe achieves better performance throughout training.",
-            tuple(
-                Check(
-                    f"mean accuracy over all rounds of {WAFFLE} - {method}",
-                    _mean(data, WAFFLE) - _mean(data, method),
-                )
-                for method in (FED_AVG, FED_PROX)
-            ),
+            lambda curve: s.over_rounds(*curve),
+            {WAFFLE: curves[WAFFLE]},
+            {FED_AVG: curves[FED_AVG], FED_PROX: curves[FED_PROX]},
+            by="mean accuracy over all rounds",
         )
-        for data in _DATA
-    ),
-    figures=(
-        Figure(
+        for data, curves in _CURVES.items()
+    ],
+    figures=[
+        s.curves(
             "Local test accuracy over the rounds",
-            "FedAvg, FedProx and WAFFLe on MNIST, FMNIST and CIFAR-10: a clear gap between "
-            "WAFFLe's curve and the others throughout training, and a similar rate of convergence.",
-            lambda results: curves.draw(
-                results,
-                {
-                    data: {
-                        method: (cell_name(data, UNIMODAL, method), ACCURACY) for method in _METHODS
-                    }
-                    for data in _DATA
-                },
-            ),
-        ),
-    ),
-    notes=settings.NOTES,
+            "A clear gap between WAFFLe's curve and the others throughout training, and a similar "
+            "rate of convergence.",
+            _CURVES,
+        )
+    ],
 )
 
-
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -1,147 +1,78 @@
-"""Table 1 of WAFFLe: local test accuracy and numbers of parameters.
+"""Table 1 of WAFFLe: local test accuracy and numbers of parameters; half its runs are Table 2's."""
 
-python -m experiments.waffle.table1 --scale=quick --data_dir=DIR --output_dir=out
-
-The runs with sub-populations are those of Table 2: what one has made, the other finds done.
-"""
-
-import sys
-from collections.abc import Iterator
-
-from experiments.study import program
-from experiments.study.experiment import (
-    Check,
-    Claim,
-    Experiment,
-    Form,
-    Grid,
-    Position,
-    Printed,
-)
-from experiments.study.measures import metric
+import experiments.study as s
 from experiments.waffle import settings
-from experiments.waffle.settings import (
-    ACCURACY,
-    BASELINES,
-    CIFAR,
-    FED_AVG,
-    FED_PROX,
-    FMNIST,
-    METHODS,
-    MNIST,
-    MULTIMODAL,
-    Q_FFL,
-    UNIMODAL,
-    WAFFLE,
-    cell_name,
-)
+from experiments.waffle.settings import ACCURACY, BASELINES, DATA, METHODS, WAFFLE
 
-_SENT, _KEPT = "# of parameters", "Further ones at each client"
-_COLUMNS = {UNIMODAL: "Unimodal", MULTIMODAL: "Multimodal"}
-_COUNT = Form(digits=0)
-
-_PRINTED = {
-    (MNIST, FED_AVG): "FedAvg 155,800 94.46±0.84 91.57±1.42",
-    (MNIST, FED_PROX): "FedProx 155,800 94.44±1.15 91.53±1.05",
-    (MNIST, Q_FFL): "q-FFL 155,800 91.46±1.07 88.42±1.24",
-    (MNIST, WAFFLE): "WAFFLe 120,200 96.23±0.31 95.41±0.36",
-    (FMNIST, FED_AVG): "FedAvg 28,880 83.96±0.91 83.43±2.27",
-    (FMNIST, FED_PROX): "FedProx 28,800 84.19±0.99 83.59±2.30",
-    (FMNIST, Q_FFL): "q-FFL 28,800 83.10±0.36 85.73±0.21",
-    (FMNIST, WAFFLE): "WAFFLe 18,155 87.12±0.89 86.09±0.92",
-    (CIFAR, FED_AVG): "FedAvg 61,770 52.54±0.14 45.46±1.69",
-    (CIFAR, FED_PROX): "FedProx 61,770 52.36±0.11 44.95±1.17",
-    (CIFAR, Q_FFL): "q-FFL 61,770 43.82±0.52 38.25±1.12",
-    (CIFAR, WAFFLE): "WAFFLe 42,780 71.30±0.92 66.35±0.72",
-}
-_MNIST_COUNT = "784 x 200 + 200 x 10 is 158,800, without biases"
-_FMNIST_COUNT = "FedAvg's count for the same network is 28,880, which fits it without biases"
-_UNEXPLAINED = "Appendix C's network has another number, with or without biases"
-_CIFAR_COUNT = f"{_UNEXPLAINED}; it is that of a LeNet-5 without biases"
-
-
-def _of_groups(mean: str, arithmetic: str) -> dict[str, str]:
-    return {"Multimodal": f"Table 2's two groups give {mean} = {arithmetic}"}
-
-
-_NOTES: dict[tuple[str, str], dict[str, str]] = {
-    **{(MNIST, method): {_SENT: _MNIST_COUNT} for method in BASELINES},
-    (FMNIST, FED_AVG): _of_groups("85.80", "(90 x 89.75 + 20 x 68.05) / 110"),
-    (FMNIST, FED_PROX): {
-        _SENT: _FMNIST_COUNT,
-        **_of_groups("85.87", "(90 x 89.95 + 20 x 67.50) / 110"),
-    },
-    (FMNIST, Q_FFL): {_SENT: _FMNIST_COUNT},
-    (FMNIST, WAFFLE): {
-        _SENT: _UNEXPLAINED,
-        **_of_groups("87.23", "(90 x 88.91 + 20 x 79.67) / 110"),
-    },
-    **{(CIFAR, method): {_SENT: _CIFAR_COUNT} for method in BASELINES},
-    (CIFAR, WAFFLE): {_SENT: _UNEXPLAINED},
-}
-
-
-def _row(data: str, method: str) -> str:
-    return f"{data}, {method}"
-
-
-def _printed() -> Iterator[Printed]:
-    columns = (_SENT, *_COLUMNS.values())
-    for (data, method), quote in _PRINTED.items():
-        notes = _NOTES.get((data, method))
-        yield from settings.printed(_row(data, method), columns, quote, "Table 1", notes)
-
-
-def _grid(data: str) -> Grid:
-    positions = []
-    for method in METHODS:
-        row, cell = _row(data, method), cell_name(data, UNIMODAL, method)
-        total, sent = metric(cell, "parameters_total"), metric(cell, "parameters_sent")
-        positions.append(Position(row, _SENT, sent, _COUNT))
-        for setting, column in _COLUMNS.items():
-            of_setting = cell_name(data, setting, method)
-            positions.append(Position(row, column, metric(of_setting, ACCURACY)))
-        for setting, column in _COLUMNS.items():
-            mean = settings.last_rounds(cell_name(data, setting, method))
-            positions.append(Position(row, f"{column}, mean of the last ten rounds", mean))
-        positions.append(Position(row, _KEPT, total - sent, _COUNT))
-    return Grid(data, tuple(positions))
-
-
-def _claims() -> Iterator[Claim]:
-    for data in (MNIST, FMNIST, CIFAR):
-        for setting in (UNIMODAL, MULTIMODAL):
-            ours = metric(cell_name(data, setting, WAFFLE), ACCURACY)
-            yield Claim(
-                f"({data}, {setting}) WAFFLe's local test accuracy is higher than the baselines'.",
-                tuple(
-                    Check(
-                        f"accuracy of {WAFFLE} - {method}",
-                        ours - metric(cell_name(data, setting, method), ACCURACY),
-                    )
-                    for method in BASELINES
-                ),
-            )
-
-
-EXPERIMENT = Experiment(
-    paper="waffle",
-    name="table1",
-    title="Table 1: local test accuracy for Z = 2",
-    settings=settings.SETTINGS,
-    scales=settings.scales((UNIMODAL, MULTIMODAL), tuple(METHODS)),
-    grids=tuple(_grid(data) for data in (MNIST, FMNIST, CIFAR)),
-    printed=tuple(_printed()),
-    claims=tuple(_claims()),
-    notes=(
-        *settings.NOTES,
-        "The number of parameters is that of those that travel, the server's; each client of "
-        "WAFFLe keeps three more for each factor, which the paper does not count. Of the last ten "
-        "rounds every fourth is measured, from the last one back.",
-        settings.CONTRADICTION,
+_SETTINGS = ("unimodal", "multimodal")
+_SENT, _ALL = "# of parameters", "Multimodal"
+_COUNT = s.Form(digits=0)
+# Column -> a measure, of the cells without and with sub-populations.
+_COLUMNS = {
+    _SENT: (lambda uni, _: s.metric(uni, "parameters_sent"), _COUNT),
+    "Unimodal": lambda uni, _: s.metric(uni, ACCURACY),
+    _ALL: lambda _, multi: s.metric(multi, ACCURACY),
+    "Unimodal, mean of the last ten rounds": lambda uni, _: s.last_rounds(uni, ACCURACY),
+    "Multimodal, mean of the last ten rounds": lambda _, multi: s.last_rounds(multi, ACCURACY),
+    "Further ones at each client": (
+        lambda uni, _: s.metric(uni, "parameters_total") - s.metric(uni, "parameters_sent"),
+        _COUNT,
     ),
-)
+}
+_PRINTED = {
+    "MNIST, FedAvg": "FedAvg 155,800 94.46±0.84 91.57±1.42",
+    "MNIST, FedProx": "FedProx 155,800 94.44±1.15 91.53±1.05",
+    "MNIST, q-FFL": "q-FFL 155,800 91.46±1.07 88.42±1.24",
+    "MNIST, WAFFLe": "WAFFLe 120,200 96.23±0.31 95.41±0.36",
+    "FMNIST, FedAvg": "FedAvg 28,880 83.96±0.91 83.43±2.27",
+    "FMNIST, FedProx": "FedProx 28,800 84.19±0.99 83.59±2.30",
+    "FMNIST, q-FFL": "q-FFL 28,800 83.10±0.36 85.73±0.21",
+    "FMNIST, WAFFLe": "WAFFLe 18,155 87.12±0.89 86.09±0.92",
+    "CIFAR-10, FedAvg": "FedAvg 61,770 52.54±0.14 45.46±1.69",
+    "CIFAR-10, FedProx": "FedProx 61,770 52.36±0.11 44.95±1.17",
+    "CIFAR-10, q-FFL": "q-FFL 61,770 43.82±0.52 38.25±1.12",
+    "CIFAR-10, WAFFLe": "WAFFLe 42,780 71.30±0.92 66.35±0.72",
+}
+_OTHER = "FedAvg's count for the same network is 28,880, which fits it without biases"
+_UNEXPLAINED = "Appendix C's network has another number, with or without biases"
+_GROUPS = "Table 2's two groups give"
+_PROX = f"{_GROUPS} 85.87 = (90 x 89.95 + 20 x 67.50) / 110"
+_WAFFLE = f"{_GROUPS} 87.23 = (90 x 88.91 + 20 x 79.67) / 110"
+_NOTES = {
+    "FMNIST, FedAvg": {_ALL: f"{_GROUPS} 85.80 = (90 x 89.75 + 20 x 68.05) / 110"},
+    "FMNIST, FedProx": {_SENT: _OTHER, _ALL: _PROX},
+    "FMNIST, q-FFL": {_SENT: _OTHER},
+    "FMNIST, WAFFLe": {_SENT: _UNEXPLAINED, _ALL: _WAFFLE},
+    "CIFAR-10, WAFFLe": {_SENT: _UNEXPLAINED},
+}
+_MLP = "784 x 200 + 200 x 10 is 158,800, without biases"
+_LENET = f"{_UNEXPLAINED}; it is that of a LeNet-5 without biases"
+for _method in BASELINES:
+    _NOTES |= {f"MNIST, {_method}": {_SENT: _MLP}, f"CIFAR-10, {_method}": {_SENT: _LENET}}
 
+
+def _table(data: str) -> s.Table:
+    rows = {f"{data}, {m}": [f"{data}/{of}/{m}" for of in _SETTINGS] for m in METHODS}
+    return s.table(data, rows, _COLUMNS, lambda cells, measure: measure(*cells))
+
+
+EXPERIMENT = s.Experiment(
+    "waffle.table1",
+    "Table 1: local test accuracy for Z = 2",
+    scales=settings.scales(_SETTINGS, METHODS),
+    tables=[_table(data) for data in DATA],
+    printed=settings.printed(_PRINTED, [_SENT, "Unimodal", _ALL], "Table 1", _NOTES),
+    claims=[
+        s.better(
+            f"({data}, {of}) WAFFLe's local test accuracy is higher than the baselines'.",
+            lambda cell: s.metric(cell, ACCURACY),
+            {WAFFLE: f"{data}/{of}/{WAFFLE}"},
+            {method: f"{data}/{of}/{method}" for method in BASELINES},
+        )
+        for data in DATA
+        for of in _SETTINGS
+    ],
+)
 
 if __name__ == "__main__":
-    sys.exit(program.main(EXPERIMENT, __doc__))
+    s.main(EXPERIMENT, __doc__)

@@ -1,13 +1,13 @@
 """Devices and ensemble of small runs on digits: against the run itself, and by hand."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from experiments.edge_ensembles import observed
-from experiments.edge_ensembles.settings import CLASSES, DEVICES, MIX
-from experiments.edge_ensembles.sizes import SMOKE
+from experiments.edge_ensembles.settings import CLASSES, DEVICES, MIX, SMOKE
 from experiments.run import observing, one, processes, setup
 from experiments.run.config import RunConfig
 from tff_het import datasets
@@ -30,7 +30,7 @@ def flags(cell) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
-    one.run(RunConfig.of(**{**SMOKE.initial_cell().work.flags, "seed": "3"}), folder).close()
+    one.run(RunConfig.of(**{**SMOKE.start().flags, "seed": "3"}), folder).close()
     return folder
 
 
@@ -51,12 +51,12 @@ def look(tmp_path_factory, start):
 
 @pytest.fixture(scope="module")
 def of_mix(look):
-    return look(flags(SMOKE.biased("run", method=MIX, frequency="2")))
+    return look(flags(SMOKE.run("run", method=MIX, frequency=2)))
 
 
 def test_the_ensemble_is_the_runs_own(of_mix, start, tmp_path):
     """What `experiments.train` ends with, with the same flags."""
-    values = flags(SMOKE.biased("run", method=MIX, frequency="2"))
+    values = flags(SMOKE.run("run", method=MIX, frequency=2))
     one.run(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}), tmp_path).close()
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert of_mix[0]["ensemble_accuracy"] == summary["global_test_accuracy"]
@@ -99,9 +99,9 @@ def test_what_was_acquired(of_mix):
     found, arrays = of_mix
     for device, own in CLASSES.items():
         counts = arrays[f"{device}_acquired"]
-        assert counts.shape == (10, 10) and (counts.sum(axis=1) == SMOKE.images).all()
+        assert counts.shape == (10, 10) and (counts.sum(axis=1) == 12).all()
         assert set(np.flatnonzero(counts.sum(axis=0))) == set(own)
-        shares = counts / SMOKE.images
+        shares = counts / 12
         wanted = np.mean([np.abs(row - 0.1).sum() / 2 for row in shares])
         assert found[f"{device}_imbalance"] == pytest.approx(wanted)
 
@@ -110,7 +110,7 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
     """Weight by weight: the bars without ensembling are the devices of F = 1."""
     models = []
     for method in ("ave_fl", "local_only"):
-        values = flags(SMOKE.biased("run", frequency="1")) | {"method": method}
+        values = flags(SMOKE.run("run", frequency=1)) | {"method": method}
         made = setup.make(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}))
         ((_, process),) = processes.build(made).items()
         seen = observing.last_round(
@@ -131,7 +131,8 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
 
 def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
     """Its accuracy is the mean of theirs, each with the averaged weights and its own statistics."""
-    cell = SMOKE.biased("run", frequency="2", network={"model": SMOKE.normalised})
+    normalised = dataclasses.replace(SMOKE, flags={**SMOKE.flags, "model": "cnn_edge_digits_bn"})
+    cell = normalised.run("run", frequency=2)
     start, folder = tmp_path / "start", tmp_path / "observed"
     folder.mkdir()
     one.run(RunConfig.of(**{**cell.work.start.flags, "seed": "3"}), start).close()
@@ -153,6 +154,6 @@ def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
 
 
 def test_all_devices_have_to_train(look):
-    values = flags(SMOKE.biased("run", frequency="2")) | {"clients_per_round": "3"}
+    values = flags(SMOKE.run("run", frequency=2)) | {"clients_per_round": "3"}
     with pytest.raises(ValueError, match="All 4 devices have to train in the last round, found 3"):
         look(values)

@@ -15,7 +15,6 @@ from experiments.edge_ensembles import (
     figure11,
     sequential,
     settings,
-    sizes,
 )
 from experiments.edge_ensembles.settings import (
     CLASSES,
@@ -24,8 +23,9 @@ from experiments.edge_ensembles.settings import (
     FREQUENCIES,
     MIX,
     OPT,
+    PAPER,
+    QUICK,
 )
-from experiments.edge_ensembles.sizes import PAPER, QUICK, Size
 from experiments.study import identity, papers
 from experiments.study.experiment import Call, Experiment, Training
 from experiments.study.measures import Measure
@@ -59,16 +59,15 @@ def checks(experiment: Experiment, text: str) -> dict[str, Measure]:
 @pytest.mark.parametrize("budget", [10, 20])
 @pytest.mark.parametrize("frequency", FREQUENCIES)
 def test_every_run_of_a_budget_has_as_many_acquisitions(scale, budget, frequency):
-    size: Size = sizes.SIZES[scale]
-    found = flags(size.biased("run", frequency=frequency, budget=budget).work)
+    found = flags(settings.SIZES[scale].run(frequency=frequency, budget=budget).work)
     assert int(found["rounds"]) * int(found["acquisitions_per_round"]) == budget
-    assert found["rounds"] == frequency
+    assert int(found["rounds"]) == frequency
     # Nothing has to be drawn twice.
     assert int(found["pool_size"]) >= budget * int(found["acquisition_size"])
 
 
 def test_the_papers_settings():
-    biased = flags(PAPER.biased("run", epochs="5").work)
+    biased = flags(PAPER.run(epochs=5).work)
     wanted = {
         "partition": "disjoint_classes",
         "disjoint_classes.classes": "0,1;2,3;4,5,6;7,8,9",
@@ -168,11 +167,15 @@ def test_sequential_training_visits_each_device_once_with_the_whole_budget():
 
 
 def test_quick_has_the_papers_proportions():
-    for name, of_paper, of_quick in (
-        ("pool", PAPER.pool / PAPER.images, QUICK.pool / QUICK.images),
-        ("initial", PAPER.initial, QUICK.initial),
-    ):
-        assert of_quick == of_paper, name
+    """An eighth of the images of acquisitions and pools; as many initial ones."""
+    assert PAPER.initial_examples == QUICK.initial_examples
+    for kind, of_quick in QUICK.acquiring.items():
+        of_paper = PAPER.acquiring[kind]
+        assert of_paper["pool_size"] == 8 * of_quick["pool_size"]
+        images = [
+            of["acquisition_size"] + 10 * of.get("kept_per_class", 0) for of in (of_paper, of_quick)
+        ]
+        assert images == [400, 50]
 
 
 # --- Measures ---------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ def test_what_devices_and_ensemble_know():
 
 
 def test_epochs_of_the_checks_are_those_of_the_figure():
-    assert EPOCHS == ("1", "5", "15", "25", "35", "45")
+    assert EPOCHS == (1, 5, 15, 25, 35, 45)
     for experiment in FIGURES:
         for claim in experiment.claims:
             for check in claim.checks:

@@ -47,19 +47,19 @@ def test_nobody_shares_an_example():
     """Of examples that number themselves."""
     n = 200
     numbered = {"x": np.arange(n).astype(np.float32)[:, None], "y": np.zeros(n, np.int32)}
-    dealt = attacking.deal(numbered, COURSE, seed=0)
-    parts = [dealt.own["x"]]
-    for population in (dealt.victims, dealt.shadows):
+    *populations, own = attacking.deal(numbered, COURSE, seed=0)
+    parts = [own["x"]]
+    for population in populations:
         assert len(population) == COURSE.num_clients
         for client in population:
             parts += [client.train["x"], client.test["x"]]
     assert all(len(part) == COURSE.num_examples for part in parts)
     held = np.concatenate(parts)
     assert len(np.unique(held)) == len(held) == 9 * COURSE.num_examples
-    again = attacking.deal(numbered, COURSE, seed=0)
-    other = attacking.deal(numbered, COURSE, seed=1)
-    np.testing.assert_array_equal(again.own["x"], dealt.own["x"])
-    assert not np.array_equal(other.own["x"], dealt.own["x"])
+    *_, again = attacking.deal(numbered, COURSE, seed=0)
+    *_, other = attacking.deal(numbered, COURSE, seed=1)
+    np.testing.assert_array_equal(again["x"], own["x"])
+    assert not np.array_equal(other["x"], own["x"])
     with pytest.raises(ValueError, match="come to 180; the data set has 150"):
         attacking.deal({name: c[:150] for name, c in numbered.items()}, COURSE, seed=0)
 
@@ -92,8 +92,8 @@ def test_inversion(method, tmp_path):
     names = ("correlation", "recognised", "ssim")
     assert set(found) == {f"{local}_{name}" for local in choices for name in names}
     pictures = np.load(tmp_path / attacking.PICTURES)
-    dealt = attacking.deal(datasets.load("digits", None).train, COURSE, seed=1)
-    first = dealt.victims[0].train
+    victims, *_ = attacking.deal(datasets.load("digits", None).train, COURSE, seed=1)
+    first = victims[0].train
     for k, name in enumerate(pictures["classes"]):
         mean = first["x"][first["y"] == int(name)].mean(axis=0) / 255
         np.testing.assert_allclose(pictures["means"][k], mean, atol=1e-6)

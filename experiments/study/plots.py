@@ -1,0 +1,204 @@
+"""Pictures of results: bars, curves over rounds, lines over a setting.
+
+Each function returns a `Figure` that draws what was run: panels and lines without runs are left
+out, and where nothing was run there is no picture.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.study import statistics
+from experiments.study.experiment import Figure
+from experiments.study.measures import Measure
+from experiments.study.store import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+
+def bars(
+    title: str,
+    paper_shows: str,
+    panels: Mapping[str, Mapping[str, Mapping[str, Measure]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    factor: float = 100.0,
+    columns: int = 3,
+    share_y: bool = True,
+) -> Figure:
+    """Returns bars of means, each with a line from the lowest seed to the highest.
+
+    Args:
+      panels: Panel -> bar -> group -> measure.
+      xlabel: What the groups are.
+      ylabel: The measure, in the unit that `factor` makes of it.
+      columns: Panels in a row.
+      share_y: Whether all panels have one scale.
+    """
+
+    def draw(results: Results) -> "Drawing | None":
+        from tff_het.evaluation import panels as drawing
+
+        found = {
+            panel: named
+            for panel, named in panels.items()
+            if any(m.values(results) for one in named.values() for m in one.values())
+        }
+        if not found:
+            return None
+        bars_of = [one for named in found.values() for one in named.values()]
+        groups = list(dict.fromkeys(group for one in bars_of for group in one))
+
+        def bar(measures: Mapping[str, Measure]) -> drawing.Bars:
+            of = [measures[g].values(results) if g in measures else [] for g in groups]
+            return drawing.Bars(
+                *(
+                    np.array([factor * f(found) if found else np.nan for found in of])
+                    for f in (np.mean, np.min, np.max)
+                )
+            )
+
+        shown = {panel: {n: bar(m) for n, m in named.items()} for panel, named in found.items()}
+        return drawing.bars(
+            shown, groups, xlabel=xlabel, ylabel=ylabel, columns=columns, share_y=share_y
+        )
+
+    return Figure(title, paper_shows, draw)
+
+
+def curves(
+    title: str,
+    paper_shows: str,
+    panels: Mapping[str, Mapping[str, tuple[str, str]]],
+    *,
+    ylabel: str = "local test accuracy (%)",
+    columns: int | None = None,
+    share_y: bool = False,
+) -> Figure:
+    """Returns curves over rounds: the mean over seeds, and a band from the lowest to the highest.
+
+    Args:
+      panels: Panel -> line -> the cell, and the column of its `metrics.csv`.
+      ylabel: The column, in percent.
+      columns: Panels in a row; all, by default.
+      share_y: Whether the panels of a row have one scale.
+    """
+
+    def draw(results: Results) -> "Drawing | None":
+        found: dict[str, dict[str, tuple[list[int], np.ndarray]]] = {}
+        for panel, lines in panels.items():
+            for line, (cell, column) in lines.items():
+                if measured := [run.curve(column) for run in results.of(cell)]:
+                    values = 100.0 * np.array([curve[1] for curve in measured])
+                    found.setdefault(panel, {})[line] = (measured[0][0], values)
+        if not found:
+            return None
+        figure, axes = _axes(len(found), columns or len(found), (5.5, 4.2), share_y)
+        for ax, (panel, measured_lines) in zip(axes, found.items(), strict=True):
+            for line, (rounds, values) in measured_lines.items():
+                (drawn,) = ax.plot(rounds, values.mean(axis=0), label=line)
+                low, high = values.min(axis=0), values.max(axis=0)
+                ax.fill_between(rounds, low, high, alpha=0.15, color=drawn.get_color())
+            ax.set(title=panel, xlabel="round", ylabel=f"{ylabel}, mean and range")
+            ax.grid(alpha=0.3)
+            ax.legend()
+        return figure
+
+    return Figure(title, paper_shows, draw)
+
+
+def lines(
+    title: str,
+    paper_shows: str,
+    of: Mapping[str, Mapping[float, Measure]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    dodge: float = 0.0,
+) -> Figure:
+    """Returns a line for each name over a setting, with 95 % intervals over seeds.
+
+    Args:
+      of: Line -> value of the setting -> measure.
+      xlabel: The setting.
+      ylabel: The measure.
+      dodge: By how much lines stand beside one another, so that no interval hides another.
+    """
+
+    def draw(results: Results) -> "Drawing | None":
+        figure, (ax, *_) = _axes(1, 1, (7, 4.5))
+        for number, (name, measures) in enumerate(of.items()):
+            found = {x: v for x, m in measures.items() if (v := m.values(results))}
+            if not found:
+                continue
+            estimates = list(map(statistics.estimate, found.values()))
+            mean = np.array([estimate.mean for estimate in estimates])
+            ends = np.array([(e.low, e.high) for e in estimates], float)
+            # One seed has no interval.
+            error = None if np.isnan(ends).any() else np.abs(ends.T - mean)
+            x = np.array(list(found)) + (number - (len(of) - 1) / 2) * dodge
+            ax.errorbar(x, mean, yerr=error, capsize=3, marker="o", color=f"C{number}", label=name)
+        if not ax.has_data():
+            return None
+        ax.set(xlabel=xlabel, ylabel=f"{ylabel}, mean and 95 % interval")
+        ax.grid(alpha=0.3)
+        ax.legend()
+        return figure
+
+    return Figure(title, paper_shows, draw)
+
+
+def heat_maps(
+    title: str,
+    paper_shows: str,
+    panels: Callable[[Results], Mapping[str, np.ndarray]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    label: str,
+    columns: int = 3,
+    size: tuple[float, float] = (3.6, 4.2),
+    imshow: Mapping[str, Any] | None = None,
+) -> Figure:
+    """Returns tables of counts as colours, each on a scale of its own.
+
+    Args:
+      panels: Gives arrays [rows, columns] by title, of the runs there are.
+      xlabel: What the columns are.
+      ylabel: What the rows are.
+      label: What the numbers are.
+      columns: Panels in a row.
+      size: Width and height of a panel, in inches.
+      imshow: Options of `Axes.imshow`; by default blues from 0 on.
+    """
+    options: dict[str, Any] = {"cmap": "Blues", "vmin": 0, **(imshow or {})}
+
+    def draw(results: Results) -> "Drawing | None":
+        found = panels(results)
+        if not found:
+            return None
+        figure, axes = _axes(len(found), min(columns, len(found)), size)
+        for ax, (panel, counts) in zip(axes, found.items(), strict=True):
+            image = ax.imshow(counts, aspect="auto", interpolation="nearest", **options)
+            ax.set(title=panel, xlabel=xlabel, ylabel=ylabel)
+            ax.locator_params(integer=True)
+            figure.colorbar(image, ax=ax, location="bottom", label=label)
+        return figure
+
+    return Figure(title, paper_shows, draw)
+
+
+def _axes(count: int, columns: int, size: tuple[float, float], share_y: bool = False):
+    """A figure with this many axes, in rows; `share_y`: each row has one scale."""
+    from matplotlib.figure import Figure as Drawing
+
+    rows = -(-count // columns)
+    figure = Drawing(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    made = figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else "none")
+    axes = list(made.flat)
+    for ax in axes[count:]:
+        ax.remove()
+    return figure, axes[:count]
