@@ -1,20 +1,45 @@
-"""Writes what was run of the papers' tables and figures as one page, CSV and Markdown.
+"""Writes pages: of your own runs, or of the results that come with the project.
 
   python -m experiments.report --output_dir=out
+  python -m experiments.report
 
-The page is OUTPUT_DIR/report/index.html: one file that needs no network.
+The first writes OUTPUT_DIR/report/index.html, one file that needs no network, with CSV and
+Markdown beside it. The second writes the papers' README.md from experiments/results/.
 """
 
 import collections
 import dataclasses
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.run import command_line
-from experiments.study import files, page, papers, runner, sections
+from experiments.study import carry, files, page, pages, papers, results, runner, sections
 from experiments.study.experiment import Experiment
+from experiments.study.store import Results
 from tff_het.simulation import records
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      output_dir: Where your runs are. Default: pages are made from the kept results.
+      merge: Add the runs in --output_dir to the kept results.
+      stale: Say which results come from code or settings that have changed since, and stop.
+      carry: Make some of the outdated kept results again; where the bytes are equal, results are
+        stamped with the new commit as well.
+      check: Write nothing, and fail where a page is not what kept results give.
+      data_dir: As in training; for --carry.
+    """
+
+    output_dir: str | None = None
+    merge: bool = False
+    stale: bool = False
+    carry: bool = False
+    check: bool = False
+    data_dir: str | None = None
 
 
 def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str = "report") -> Path:
@@ -28,12 +53,7 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     Raises:
       ValueError: If nothing was run, or a result was not written by this program.
     """
-    found = [
-        section
-        for experiment in experiments
-        for scale in experiment.scales
-        if (section := sections.section(experiment, scale, output_dir)) is not None
-    ]
+    found = [sections.section(*one) for one in _made(experiments, output_dir)]
     if not found:
         raise ValueError(
             f"There are no runs in {output_dir}. Make some, such as python -m "
@@ -48,41 +68,70 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     return folder / "index.html"
 
 
-def stale(experiments: Iterable[Experiment], output_dir: Path) -> str:
-    """Returns which results come from other code or settings than there are now, and which."""
+def write_pages(*, check: bool) -> Sequence[Path]:
+    """Writes the pages that kept results give; returns those that were different.
+
+    Args:
+      check: Write nothing.
+    """
+    made = pages.all_pages()
+    different = [p for p, new in made.items() if not p.exists() or p.read_bytes() != new]
+    for path in [] if check else different:
+        path.write_bytes(made[path])
+    return different
+
+
+def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> str:
+    """Returns which results come from other code or settings than there are now, and which.
+
+    Args:
+      experiments: Tables and figures.
+      output_dir: Where runs are; None looks at the kept results.
+    """
     lines = []
-    for experiment in experiments:
-        for scale in experiment.scales:
-            results = runner.read(experiment, scale, output_dir)
-            if results is None:
-                continue
-            cells = {cell.name: cell for cell in experiment.scales[scale].cells}
-            reasons = (runner.why_outdated(cells[name], r) for (name, _), r in results.runs.items())
-            for reason, times in collections.Counter(filter(None, reasons)).items():
-                runs = f"{times} of {len(results.runs)} runs"
-                lines.append(f"{experiment.id}, {scale}: {runs}, since changed: {reason}")
+    for experiment, found in _made(experiments, output_dir):
+        cells = {cell.name: cell for cell in experiment.scales[found.scale].cells}
+        reasons = (runner.why_outdated(cells[name], r) for (name, _), r in found.runs.items())
+        for reason, times in collections.Counter(filter(None, reasons)).items():
+            runs = f"{times} of {len(found.runs)} runs"
+            lines.append(f"{experiment.id}, {found.scale}: {runs}, since changed: {reason}")
     return "\n".join(lines) or "All results are of the code and settings that there are now."
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of this program.
-
-    Attributes:
-      output_dir: Where the results are.
-      stale: Say which results come from code or settings that have changed since, and stop.
-    """
-
-    output_dir: str = "runs"
-    stale: bool = False
+def _made(
+    experiments: Iterable[Experiment], output_dir: Path | None
+) -> Iterator[tuple[Experiment, Results]]:
+    for experiment in experiments:
+        for scale in experiment.scales:
+            if output_dir is None:
+                found = results.read(experiment, scale)
+            else:
+                found = runner.read(experiment, scale, output_dir)
+            if found is not None:
+                yield experiment, found
 
 
 def main(argv: Sequence[str]) -> int:
-    """Writes the report; returns the exit code."""
+    """Does what the settings say; returns the exit code."""
     settings = command_line.settings(Settings, argv, __doc__)
+    everything = papers.all_experiments()
     with command_line.errors_in_one_line():
-        folder = command_line.folder(settings.output_dir)
-        print((stale if settings.stale else write)(papers.all_experiments(), folder))
+        folder = None if settings.output_dir is None else command_line.folder(settings.output_dir)
+        if settings.stale:
+            print(stale(everything, folder))
+        elif settings.carry:
+            for line in carry.carry(everything, data_dir=settings.data_dir):
+                print(line, flush=True)
+        elif settings.merge:
+            if folder is None:
+                raise ValueError("--merge adds the runs in --output_dir: give that too.")
+            print(results.merge(_made(everything, folder)))
+        elif folder is not None:
+            print(write(everything, folder))
+        else:
+            different = write_pages(check=settings.check)
+            print("\n".join(map(str, different)) or "All pages are as they should be.")
+            return 1 if settings.check and different else 0
     return 0
 
 

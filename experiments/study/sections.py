@@ -1,42 +1,27 @@
 """A table or figure as it will be shown: the paper's numbers beside ours, all as text."""
 
 import base64
-import dataclasses
 import io
+import math
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from experiments.study import identity, runner, statistics
-from experiments.study.experiment import (
-    Call,
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Form,
-    Grid,
-    Position,
-    Printed,
-    Training,
-)
+from experiments.study import runner, statistics
+from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Table
 from experiments.study.measures import Measure
 from experiments.study.statistics import Estimate, Verdict
 from experiments.study.store import Results, Status
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """One place of a table.
+class Entry(NamedTuple):
+    """One place of a table; what is missing is empty.
 
     Attributes:
-      row: Its row.
-      column: Its column.
       ours: Our mean with its interval, or why there is none.
-      paper: What the paper prints; empty where it prints nothing.
-      difference: Ours minus the paper's; empty where one of them is missing.
-      marked: What is wrong with the paper's value; empty if nothing is known.
+      paper: What the paper prints.
+      difference: Ours minus the paper's.
+      marked: What is wrong with the paper's value.
       found: Our mean and interval, in the unit of the table.
     """
 
@@ -49,25 +34,61 @@ class Entry:
     found: Estimate | None
 
 
-@dataclasses.dataclass(frozen=True)
-class FilledGrid:
+class FilledTable(NamedTuple):
     """A table with its entries by (row, column)."""
 
-    grid: Grid
+    table: Table
     entries: dict[tuple[str, str], Entry]
 
 
-@dataclasses.dataclass(frozen=True)
-class Judged:
-    """A claim and what our runs say of it; `rows` has (check, ours, margin, p, verdict)."""
+class JudgedCheck(NamedTuple):
+    """A check and what our runs say of it.
+
+    Attributes:
+      ours: Our mean with its interval, or why there is none.
+      margin: What it has to exceed.
+      p: Of the paired t test.
+      excess: By how much our mean exceeds the margin; infinite without a mean.
+      seeds: How many seeds the mean is of.
+    """
+
+    name: str
+    ours: str
+    margin: str
+    p: str
+    verdict: Verdict
+    excess: float = math.inf
+    seeds: int = 0
+
+    @property
+    def row(self) -> list[str]:
+        """As it stands in a table, with the head `CHECK_HEAD`."""
+        return [self.name, self.ours, self.margin, self.p, self.verdict.value]
+
+
+NOT_HERE = "not at this scale"
+CHECK_HEAD = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
+
+
+class Judged(NamedTuple):
+    """A claim and what our runs say of it."""
 
     text: str
-    verdict: Verdict
-    rows: list[tuple[str, str, str, str, str]]
+    checks: list[JudgedCheck]
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of all checks together."""
+        return statistics.all_of([check.verdict for check in self.checks])
+
+    @property
+    def deciding(self) -> JudgedCheck:
+        """The weakest of the checks that decide the verdict."""
+        having = [check for check in self.checks if check.verdict is self.verdict] or self.checks
+        return min(having, key=lambda check: check.excess)
 
 
-@dataclasses.dataclass(frozen=True)
-class DrawnFigure:
+class DrawnFigure(NamedTuple):
     """A figure beside what the paper's shows: SVG in base64; None while there is none yet."""
 
     title: str
@@ -75,76 +96,94 @@ class DrawnFigure:
     svg: str | None
 
 
-@dataclasses.dataclass(frozen=True)
-class CellLine:
-    """A cell and the outcome of each of its seeds."""
+class Section(NamedTuple):
+    """All that a page shows of one scale of a table or figure.
 
-    name: str
-    work: str
-    data: str
-    outcomes: str
-    errors: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class TimeLine:
-    """Time and machine of a run: the only things that two equal runs do not share."""
-
-    run: str
-    seconds: str
-    hardware: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Section:
-    """All that the page shows of one scale of a table or figure."""
+    Attributes:
+      seeds: The seeds asked for.
+      counts: How many runs have which outcome.
+      made: With which commits, on what, and in how many hours the runs were made.
+      results: The runs; None if they were not kept.
+    """
 
     experiment: Experiment
     scale: str
     seeds: Sequence[int]
-    command: str
-    grids: list[FilledGrid]
+    tables: list[FilledTable]
     claims: list[Judged]
     figures: list[DrawnFigure]
-    cells: list[CellLine]
     counts: str
-    versions: str
-    times: list[TimeLine]
+    made: str
+    results: Results | None = None
 
     @property
     def id(self) -> str:
         """A name for links and files."""
         return f"{self.experiment.paper}-{self.experiment.name}-{self.scale}"
 
+    @property
+    def command(self) -> str:
+        """What makes its runs."""
+        own = f"python -m experiments.{self.experiment.id} --scale={self.scale}"
+        command = self.experiment.command or own
+        if len(self.seeds) != self.experiment.scales[self.scale].num_seeds:
+            command += f" --seeds={len(self.seeds)}"
+        return f"{command} --data_dir=DATA_DIR --output_dir=OUTPUT_DIR"
 
-def section(experiment: Experiment, scale: str, output_dir: Path) -> Section | None:
-    """Reads one scale's runs and compares them; None where nothing was ever run."""
-    results = runner.read(experiment, scale, output_dir)
-    if results is None:
-        return None
+
+def section(experiment: Experiment, results: Results) -> Section:
+    """Compares one scale's runs with the paper."""
     return Section(
-        experiment=experiment,
-        scale=scale,
-        seeds=results.seeds,
-        command=_command(experiment, scale, results),
-        grids=[_fill(grid, experiment, results) for grid in experiment.grids_of(scale)],
-        claims=[_judge(claim, experiment, results) for claim in experiment.claims_of(scale)],
-        figures=[_draw(figure, results) for figure in experiment.figures],
-        cells=[_cell_line(cell, results) for cell in experiment.scales[scale].cells],
-        counts=_counts(experiment, results),
-        versions=_versions(results),
-        times=_times(results),
+        experiment,
+        results.scale,
+        results.seeds,
+        [_fill(table, experiment, results) for table in experiment.tables_of(results.scale)],
+        [
+            Judged(claim.text, [_check(check, experiment, results) for check in claim.checks])
+            for claim in experiment.claims_of(results.scale)
+        ],
+        [_draw(figure, results) for figure in experiment.figures],
+        _counts(experiment, results),
+        _made(results),
+        results,
     )
 
 
-def values(measure: Measure, results: Results) -> list[float]:
-    """Returns a measure's values, for the seeds that determine it."""
-    found = []
-    for seed in results.seeds:
-        runs = results.ok(measure.cells, seed)
-        if runs is not None and (value := measure.compute(runs)) is not None:
-            found.append(value)
-    return found
+def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
+    """Makes a section of what a page said of it before runs were kept: `results.published`."""
+    entries = {tuple(entry[:3]): entry[3:] for entry in known["entries"]}
+
+    def filled(table: Table) -> FilledTable:
+        shown = {}
+        for place in table.places:
+            if found := entries.get((table.title, *place[:2])):
+                *numbers, more = found
+                shown[place[:2]] = _entry(place, table, experiment, Estimate(*numbers), more)
+        return FilledTable(table, shown)
+
+    def judged(check: Check, found: Sequence[Any]) -> JudgedCheck:
+        estimate, (margin, verdict, p, more) = Estimate(*found[:4]), found[4:]
+        wanted, least = check.form.text(check.margin), check.margin * check.form.factor
+        if wanted != margin:  # The claim has changed since.
+            verdict = statistics.verdict(estimate, least).value
+        ours = with_interval(estimate, Form(check.form.digits)) + more
+        of = (Verdict(verdict), estimate.mean - least, estimate.num_seeds)
+        return JudgedCheck(check.name, ours, wanted, p, *of)
+
+    return Section(
+        experiment,
+        scale,
+        known["seeds"],
+        [filled(table) for table in experiment.tables_of(scale)],
+        [
+            Judged(c.text, list(map(judged, c.checks, known["claims"][c.text])))
+            for c in experiment.claims_of(scale)
+            if c.text in known["claims"]
+        ],
+        [DrawnFigure(f.title, f.paper_shows, None) for f in experiment.figures],
+        known["counts"],
+        f"commit {known['commit']} (as published)",
+    )
 
 
 def with_interval(found: Estimate, form: Form) -> str:
@@ -155,179 +194,105 @@ def with_interval(found: Estimate, form: Form) -> str:
     return f"{text} [{form.text(found.low)}, {form.text(found.high)}]"
 
 
-def _fill(grid: Grid, experiment: Experiment, results: Results) -> FilledGrid:
-    printed = {(p.row, p.column): p for p in experiment.printed} if grid.compare else {}
-    return FilledGrid(
-        grid,
-        {
-            (position.row, position.column): _entry(
-                position,
-                printed.get((position.row, position.column)),
-                results,
-                chosen=_chosen_by_test(position.measure, experiment, results.scale),
-            )
-            for position in grid.positions
-        },
-    )
+def _fill(table: Table, experiment: Experiment, results: Results) -> FilledTable:
+    entries = {}
+    for place in table.places:
+        if found := place.measure.values(results):
+            estimate = statistics.estimate([value * place.form.factor for value in found])
+            more = _of_seeds(estimate, place.measure, results)
+            more += _chosen_by_test(place.measure, experiment, results.scale)
+        else:
+            estimate, more = None, _why_not(place.measure, results)
+        entries[place[:2]] = _entry(place, table, experiment, estimate, more)
+    return FilledTable(table, entries)
 
 
-def _entry(position: Position, printed: Printed | None, results: Results, *, chosen: str) -> Entry:
-    found, form = values(position.measure, results), position.form
-    paper = "" if printed is None else _as_printed(printed, form)
-    if not found:
-        ours, scaled, difference = _why_not(position.measure, results), None, ""
-    else:
-        estimate = statistics.estimate(found)
-        ours = with_interval(estimate, form)
-        planned = _planned(position.measure, results)
-        if estimate.num_seeds < planned:
-            ours += f", {estimate.num_seeds} of {planned} seeds"
-        elif planned < len(results.seeds):
-            ours += f" ({planned} seeds)" if planned > 1 else ""
-        ours += chosen
-        scaled = statistics.estimate([value * form.factor for value in found])
-        unscaled = Form(form.digits)
-        difference = (
-            "" if printed is None else unscaled.text(scaled.mean - printed.value, sign=True)
-        )
-    note = "" if printed is None else printed.note
-    return Entry(position.row, position.column, ours, paper, difference, note, scaled)
+def _entry(
+    place: Place, table: Table, experiment: Experiment, found: Estimate | None, more: str
+) -> Entry:
+    """An entry of a mean in the unit of the table and what is said of it; or why there is none."""
+    unit = Form(place.form.digits)
+    ours = more if found is None else with_interval(found, unit) + more
+    papers = [p for p in experiment.printed if (p.row, p.column) == place[:2]]
+    if not papers or not table.compare:
+        return Entry(*place[:2], ours, "", "", "", found)
+    (paper,) = papers
+    text = unit.text(paper.value) + (f" ± {unit.text(paper.interval)}" if paper.interval else "")
+    gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
+    return Entry(*place[:2], ours, text, gap, paper.note, found)
 
 
-def _planned(measure: Measure, results: Results) -> int:
-    """How many of the seeds all of a measure's cells are run with."""
-    return sum(
+def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
+    """Says how many seeds a number has, where these are not all."""
+    planned = sum(
         all((cell, seed) in results.runs for cell in measure.cells) for seed in results.seeds
     )
-
-
-def _as_printed(printed: Printed, form: Form) -> str:
-    unscaled = Form(form.digits)
-    text = unscaled.text(printed.value)
-    return text if printed.interval is None else f"{text} ± {unscaled.text(printed.interval)}"
+    if found.num_seeds < planned:
+        return f", {found.num_seeds} of {planned} seeds"
+    return f" ({planned} seeds)" if 1 < planned < len(results.seeds) else ""
 
 
 def _why_not(measure: Measure, results: Results) -> str:
-    runs = [
-        results.runs[cell, seed]
-        for cell in measure.cells
-        for seed in results.seeds
-        if (cell, seed) in results.runs
-    ]
+    statuses = {run.status for (cell, _), run in results.runs.items() if cell in measure.cells}
     for status in (Status.FAILED, Status.MISSING_DATA, Status.UNFINISHED, Status.ABSENT):
-        if any(run.status is status for run in runs):
+        if status in statuses:
             return status.value.replace("_", " ")
-    return "not determined" if runs else "not at this scale"
+    return "not determined" if statuses else NOT_HERE
 
 
 def _chosen_by_test(measure: Measure, experiment: Experiment, scale: str) -> str:
     """What is said of a number for which test examples decided how long something was trained."""
-    used = any(
-        cell.work.uses_test_data
-        for cell in experiment.scales[scale].cells
-        if cell.name in measure.cells
-    )
-    return ", chosen by test data" if used else ""
+    works = [c.work for c in experiment.scales[scale].cells if c.name in measure.cells]
+    return ", chosen by test data" if any(work.uses_test_data for work in works) else ""
 
 
-def _judge(claim: Claim, experiment: Experiment, results: Results) -> Judged:
-    judged = [
-        _check(check, results, chosen=_chosen_by_test(check.measure, experiment, results.scale))
-        for check in claim.checks
-    ]
-    return Judged(
-        claim.text, statistics.all_of([verdict for verdict, _ in judged]), [r for _, r in judged]
-    )
-
-
-def _check(
-    check: Check, results: Results, *, chosen: str
-) -> tuple[Verdict, tuple[str, str, str, str, str]]:
-    found, form = values(check.measure, results), check.form
+def _check(check: Check, experiment: Experiment, results: Results) -> JudgedCheck:
+    found, form = check.measure.values(results), check.form
     margin = form.text(check.margin)
     if not found:
         why = _why_not(check.measure, results)
-        return Verdict.UNDECIDED, (check.name, why, margin, "-", Verdict.UNDECIDED.value)
+        return JudgedCheck(check.name, why, margin, "-", Verdict.UNDECIDED)
     estimate = statistics.estimate(found)
-    verdict = statistics.verdict(estimate, check.margin)
     p = statistics.paired_t_test(found, check.margin)
-    shown = "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-    ours = with_interval(estimate, form) + chosen
-    return verdict, (check.name, ours, margin, shown, verdict.value)
+    return JudgedCheck(
+        check.name,
+        with_interval(estimate, form) + _chosen_by_test(check.measure, experiment, results.scale),
+        margin,
+        "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+        statistics.verdict(estimate, check.margin),
+        (estimate.mean - check.margin) * form.factor,
+        estimate.num_seeds,
+    )
 
 
 def _draw(figure: Figure, results: Results) -> DrawnFigure:
     drawing = figure.draw(results)
-    svg = None
-    if drawing is not None:
-        import matplotlib as mpl
+    if drawing is None:
+        return DrawnFigure(figure.title, figure.paper_shows, None)
+    import matplotlib as mpl
 
-        buffer = io.BytesIO()
-        # The same bytes for the same figure.
-        with mpl.rc_context({"svg.hashsalt": figure.title}):
-            drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        svg = base64.b64encode(buffer.getvalue()).decode()
+    buffer = io.BytesIO()
+    # The same bytes for the same figure.
+    with mpl.rc_context({"svg.hashsalt": figure.title}):
+        drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = base64.b64encode(buffer.getvalue()).decode()
     return DrawnFigure(figure.title, figure.paper_shows, svg)
-
-
-def _cell_line(cell: Cell, results: Results) -> CellLine:
-    work = ", then ".join(_command_of(one) for one in cell.work.chain)
-    runs = {seed: results.runs[cell.name, seed] for seed in cell.seeds(results.seeds)}
-    prints = sorted(
-        {f"{k} ({v[:12]})" for run in runs.values() for k, v in run.record.get("data", {}).items()}
-    )
-    return CellLine(
-        cell.name,
-        work,
-        ", ".join(prints or cell.work.data_sets) or "none",
-        ", ".join(f"{seed}: {run.status.value}" for seed, run in runs.items()),
-        tuple(dict.fromkeys(run.error for run in runs.values() if run.error)),
-    )
-
-
-def _command_of(work: Training | Call) -> str:
-    if isinstance(work, Training):
-        return " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
-    arguments = ", ".join(f"{k}={v!r}" for k, v in work.arguments.items())
-    return f"{identity.function_name(work)}({arguments})"
 
 
 def _counts(experiment: Experiment, results: Results) -> str:
     counts = Counter(run.status for run in results.runs.values())
     parts = [f"{counts[s]} {s.value.replace('_', ' ')}" for s in Status if counts[s]]
-    outdated = sum(
-        bool(runner.why_outdated(cell, results.runs[cell.name, seed]))
-        for cell in experiment.scales[results.scale].cells
-        for seed in cell.seeds(results.seeds)
-    )
-    if outdated:
+    cells = {cell.name: cell for cell in experiment.scales[results.scale].cells}
+    reasons = (runner.why_outdated(cells[name], run) for (name, _), run in results.runs.items())
+    if outdated := sum(map(bool, reasons)):
         parts.append(f"{outdated} of them of earlier code")
     return ", ".join(parts)
 
 
-def _versions(results: Results) -> str:
-    found = {
-        f"{name} {version}"
-        for run in results.runs.values()
-        for name, version in run.record.get("versions", {}).items()
-    }
-    return ", ".join(sorted(found))
-
-
-def _times(results: Results) -> list[TimeLine]:
-    return [
-        TimeLine(
-            f"{cell}, seed {seed}",
-            f"{run.record['seconds']:.1f}",
-            f"{run.record['hardware']}, runtime {run.record['runtime']}",
-        )
-        for (cell, seed), run in results.runs.items()
-        if run.status is Status.OK
-    ]
-
-
-def _command(experiment: Experiment, scale: str, results: Results) -> str:
-    command = experiment.command or f"python -m experiments.{experiment.id} --scale={scale}"
-    if len(results.seeds) != experiment.scales[scale].num_seeds:
-        command += f" --seeds={len(results.seeds)}"
-    return f"{command} --data_dir=DATA_DIR --output_dir=OUTPUT_DIR"
+def _made(results: Results) -> str:
+    """Says where and with which commits the runs were made, and how long they took."""
+    found = [run.record for run in results.runs.values() if run.status is Status.OK]
+    commits = sorted({" = ".join(record.get("commits", ["unknown"])) for record in found})
+    machines = sorted({record["hardware"] for record in found})
+    hours = sum(record["seconds"] for record in found) / 3600
+    return f"commit {', '.join(commits)}; {', '.join(machines)}; {hours:.1f} hours"

@@ -1,0 +1,118 @@
+"""Carries kept results over a change of code that changes no byte of them.
+
+Of each family of outdated results, one method or function, some runs are made again. Where all of
+them give the same bytes, the family's results are stamped with the new commit as well.
+"""
+
+import collections
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.study import code, identity, results, runner
+from experiments.study.experiment import Call, Cell, Experiment, Scale
+from experiments.study.store import Run, Status
+
+_TRIED = 2  # Of each family.
+# What is compared of a run: its numbers, and these files of it.
+_FILES = ("metrics.csv", "clients.csv")
+
+
+class Outdated(NamedTuple):
+    """A kept result of earlier code or settings, and what has changed since."""
+
+    cell: Cell
+    seed: int
+    run: Run
+    why: str
+
+
+def outdated(experiment: Experiment, scale: str) -> list[Outdated]:
+    """Returns the kept results of one scale that come from other code than there is now."""
+    found = results.read(experiment, scale)
+    cells = {cell.name: cell for cell in experiment.scales[scale].cells}
+    return [
+        Outdated(cells[name], seed, run, why)
+        for (name, seed), run in (found.runs if found else {}).items()
+        if (why := runner.why_outdated(cells[name], run))
+    ]
+
+
+def carry(experiments: Iterable[Experiment], *, data_dir: str | None) -> Iterator[str]:
+    """Tries the families of outdated results, and says of each what became of it.
+
+    Args:
+      experiments: Tables and figures.
+      data_dir: The folder of data sets.
+    """
+    places: dict[tuple[str, str], dict[str, dict[tuple[str, int], Outdated]]] = {}
+    for experiment in experiments:
+        for scale in experiment.scales:
+            for one in outdated(experiment, scale):
+                families = places.setdefault((experiment.paper, scale), {})
+                own = families.setdefault(_family(one.cell), {})
+                own[identity.name(one.cell.work), one.seed] = one
+    for (paper, scale), families in places.items():
+        for family, members in families.items():
+            label = f"{paper}, {scale}, {family}: {len(members)} results"
+            if why := _different(list(members.values()), data_dir):
+                yield f"{label} not carried: {why}"
+                continue
+            stamped = {place: _stamped(one) for place, one in members.items()}
+            path = results.path_of(paper, scale)
+            results.write(path, {**results.kept(paper, scale), **stamped})
+            yield f"{label} carried to commit {runner.commit()}"
+
+
+def _family(cell: Cell) -> str:
+    work = cell.work
+    return identity.function_name(work) if isinstance(work, Call) else work.flags["method"]
+
+
+def _different(members: list[Outdated], data_dir: str | None) -> str:
+    """Says why a family's results are not those of the code there is now; empty if they are."""
+    if any(one.why == "settings" for one in members):
+        return "settings have changed"
+    if any(isinstance(one.cell.work, Call) and one.cell.work.alone for one in members):
+        return "they measure time"
+    comparable = [one for one in members if one.run.record["hardware"] == runner.hardware()]
+    if not comparable:
+        return "they were made on another CPU type, whose last digits differ"
+    order = np.random.default_rng(0).permutation(len(comparable))
+    with tempfile.TemporaryDirectory() as folder:
+        for one in (comparable[place] for place in order[:_TRIED]):
+            again = _again(one, Path(folder), data_dir)
+            name = f"{one.cell.name}, seed {one.seed}"
+            if again.status is not Status.OK:
+                return f"{name} cannot be made again: {again.error or again.status.value}"
+            if wrong := _unequal(one.run, again):
+                return f"{name} gives other bytes now ({wrong})"
+    return ""
+
+
+def _again(one: Outdated, folder: Path, data_dir: str | None) -> Run:
+    experiment = Experiment("carry.again", "", {"one": Scale([one.cell], one.seed + 1, "")})
+    tasks = runner.plan(experiment, "one", [one.seed], folder)
+    made = list(runner.run_all(tasks, data_dir=data_dir))
+    return made[-1][1]
+
+
+def _unequal(then: Run, now: Run) -> str:
+    digests = [{f: r.record["files"].get(f) for f in _FILES} for r in (then, now)]
+    wrong = [name for name in _FILES if digests[0][name] != digests[1][name]]
+    both = collections.ChainMap(dict(then.metrics), dict(now.metrics))
+    wrong += [name for name in both if then.metrics.get(name) != now.metrics.get(name)]
+    return ", ".join(sorted(wrong)[:3])
+
+
+def _stamped(one: Outdated) -> Run:
+    record = {
+        **one.run.record,
+        "commits": [*one.run.record["commits"], runner.commit()],
+        "key": identity.key(one.cell.work, list(one.run.record["data"].values())),
+        "code": code.short(identity.code_of(one.cell.work)),
+    }
+    return results.Kept(one.run.folder, Status.OK, record)

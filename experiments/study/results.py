@@ -1,0 +1,204 @@
+"""Results as data: what pages need of finished runs, one text file a paper and scale.
+
+experiments/results/<paper>_<scale>.jsonl has a line for each run, and before them one for each
+machine and code that runs were made with. experiments/results/published.jsonl has what pages said
+before runs were kept: a section's means with intervals, until all of its runs are there.
+"""
+
+import base64
+import dataclasses
+import functools
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.study import identity
+from experiments.study.experiment import Experiment
+from experiments.study.store import Results, Run, Status
+from tff_het.simulation import records
+
+FOLDER = Path(__file__).parents[1] / "results"
+# What equal runs of one machine and code share.
+_SHARED = ("commits", "hardware", "runtime", "versions", "code")
+
+
+class Kept(Run):
+    """A run of which only what pages need was kept."""
+
+    def curve(self, column: str) -> tuple[list[int], list[float]]:
+        """As of `Run`."""
+        rounds, values = self._part("curves", column)
+        return list(rounds), list(values)
+
+    def clients(self) -> list[Mapping[str, str]]:
+        """As of `Run`."""
+        return self._part("tables", "clients.csv")
+
+    def file(self, name: str) -> Path:
+        """As of `Run`; the file lies in a folder that ends with the program."""
+        path = Path(_temporary().name) / self.record["files"][name] / name
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(base64.b64decode(self._part("contents", name)))
+        return path
+
+    def _part(self, kind: str, name: str) -> Any:
+        if name not in self.record[kind]:
+            raise ValueError(
+                f"{name} of {self.folder} was not kept when its result was merged: make the run "
+                "again and merge it."
+            )
+        return self.record[kind][name]
+
+
+@functools.cache
+def _temporary() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()  # Removed when the program ends.
+
+
+class _Asked(Run):
+    """A run that notes what is asked of it."""
+
+    def curve(self, column: str) -> tuple[list[int], list[float]]:
+        return self._noted("curves", column, super().curve(column))
+
+    def clients(self) -> list[Mapping[str, str]]:
+        return self._noted("tables", "clients.csv", super().clients())
+
+    def file(self, name: str) -> Path:
+        path = super().file(name)
+        if name not in ("metrics.csv", "clients.csv"):  # These are asked for by their parts.
+            self._noted("contents", name, base64.b64encode(path.read_bytes()).decode())
+        return path
+
+    def _noted(self, kind: str, name: str, found: Any) -> Any:
+        assert isinstance(self.record, dict)
+        self.record.setdefault(kind, {})[name] = found
+        return found
+
+
+def read(experiment: Experiment, scale: str) -> Results | None:
+    """Returns the kept runs of one scale, complete or not; None without any.
+
+    Raises:
+      ValueError: If the file is damaged.
+    """
+    known = kept(experiment.paper, scale)
+    works = {cell.name: identity.name(cell.work) for cell in experiment.scales[scale].cells}
+    seeds = sorted({seed for what, seed in known if what in works.values()})
+    if not seeds:
+        return None
+    absent = Run(Path(), Status.ABSENT)
+    return Results(
+        scale,
+        seeds,
+        {
+            (cell.name, seed): known.get((works[cell.name], seed), absent)
+            for cell in experiment.scales[scale].cells
+            for seed in cell.seeds(seeds)
+        },
+    )
+
+
+def is_complete(results: Results) -> bool:
+    """Whether every cell has its run with every seed."""
+    return all(run.status is Status.OK for run in results.runs.values())
+
+
+def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
+    """Adds finished runs on disk to the kept ones, in place of those of the same cell and seed.
+
+    Returns:
+      How many runs were added, by file.
+    """
+    added: dict[Path, dict[tuple[str, int], Run]] = {}
+    for experiment, results in experiments:
+        path = path_of(experiment.paper, results.scale)
+        found = added.setdefault(path, {})
+        works = {cell.name: cell.work for cell in experiment.scales[results.scale].cells}
+        asked = dict(results.runs)
+        for (cell, seed), run in results.runs.items():
+            if run.status is Status.OK:
+                name, content = identity.name(works[cell]), identity.content(works[cell])
+                about = {**run.record, "run": name, "seed": seed, "work": content}
+                asking = _Asked(run.folder, run.status, about)
+                asked[cell, seed] = found.setdefault((name, seed), asking)
+        _ask_all(experiment, dataclasses.replace(results, runs=asked))
+    lines = []
+    for path, found in added.items():
+        if found:
+            write(path, {**_runs(path), **found})
+            lines.append(f"{path.name}: {len(found)} runs")
+    return "\n".join(lines) or "No finished runs to merge."
+
+
+def _ask_all(experiment: Experiment, results: Results) -> None:
+    """Makes all that pages show, so that the runs note what they were asked for."""
+    measures = [p.measure for t in experiment.tables_of(results.scale) for p in t.places]
+    measures += [c.measure for claim in experiment.claims_of(results.scale) for c in claim.checks]
+    for measure in measures:
+        measure.values(results)
+    for figure in experiment.figures:
+        figure.draw(results)
+
+
+def write(path: Path, runs: Mapping[tuple[str, int], Run]) -> None:
+    """Writes the runs of one paper and scale, whole or not at all."""
+    shared: dict[str, int] = {}
+    lines = []
+    for _, run in sorted(runs.items()):
+        record = {k: v for k, v in run.record.items() if k not in ("checksum", "status", "made")}
+        common = _line({name: record.pop(name) for name in _SHARED if name in record})
+        made = shared.setdefault(common, len(shared))
+        for kind in ("curves", "tables", "contents"):
+            record.setdefault(kind, {})
+        lines.append(_line(record | {"made": made}))
+    path.parent.mkdir(exist_ok=True)
+    records.write_atomically(path, "".join(line + "\n" for line in (*shared, *lines)))
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def path_of(paper: str, scale: str) -> Path:
+    """Returns the file of a paper's scale."""
+    return FOLDER / f"{paper}_{scale}.jsonl"
+
+
+def _runs(path: Path) -> dict[tuple[str, int], Run]:
+    return {} if not path.exists() else dict(_read(path, path.stat().st_mtime_ns))
+
+
+@functools.lru_cache
+def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
+    del stamp  # Tells versions of the file apart.
+    shared: list[Mapping[str, Any]] = []
+    found: dict[tuple[str, int], Run] = {}
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            if "run" not in record:
+                shared.append(record)
+                continue
+            place = record["run"], record["seed"]
+            found[place] = Kept(Path(*map(str, place)), Status.OK, shared[record["made"]] | record)
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise ValueError(
+                f"{path}, line {number} is damaged: take the file from the repository again."
+            ) from error
+    return found
+
+
+def kept(paper: str, scale: str) -> Mapping[tuple[str, int], Run]:
+    """Returns all kept runs of a paper's scale, by the name of what was run, and seed."""
+    return _runs(path_of(paper, scale))
+
+
+def published() -> Mapping[str, Mapping[str, Any]]:
+    """Returns what pages said of sections before runs were kept, by the section's id."""
+    path = FOLDER / "published.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {(record := json.loads(line))["section"]: record for line in lines}
