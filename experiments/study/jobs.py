@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.study import runner, store
+from experiments.study import rates, runner, store
 from experiments.study.experiment import Call
-from experiments.study.runner import Executing, Task
+from experiments.study.runner import Task
 from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
 from tff_het.backend import internals
+from tff_het.simulation import runtime
 
 _OPEN_CELLS = 8  # What was built for so many is still kept when their next seeds come.
 
@@ -32,7 +33,7 @@ def possible() -> bool:
 
 
 def run_all(
-    tasks: Sequence[Task], count: int, *, data_dir: str | None, executing: Executing
+    tasks: Sequence[Task], count: int, *, data_dir: str | None
 ) -> Iterator[tuple[Task, Run]]:
     """Makes the runs, giving each as it ends; those that are done are not made again.
 
@@ -43,13 +44,13 @@ def run_all(
       tasks: The runs.
       count: How many are made at the same time, at least 1.
       data_dir: The folder of data sets.
-      executing: What executes each of them.
     """
     failed = runner.already_failed(tasks)
     done = [task for task in tasks if runner.is_done(task, data_dir)]
     yield from ((task, store.read(task.folder)) for task in done)
-    queue = _Queue([task for task in tasks if task not in done])
-    start = functools.partial(_Worker, tasks, failed, data_dir, executing)
+    left = [task for task in tasks if task not in done]
+    queue = _Queue(left, {_cell(task): rates.expected(task) for task in left})
+    start = functools.partial(_Worker, tasks, failed, data_dir)
     workers = [start() for _ in range(min(count, len(queue.waiting)))]
     try:
         while queue.waiting or any(worker.task for worker in workers):
@@ -86,7 +87,6 @@ class _Worker:
         tasks: Sequence[Task],
         failed: Mapping[Path, Mapping[str, Any]],
         data_dir: str | None,
-        executing: Executing,
     ):
         """Forks this program."""
         self.task: Task | None = None
@@ -95,7 +95,7 @@ class _Worker:
         self._tasks = tasks
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
-        arguments = (theirs, os.getpid(), tasks, failed, data_dir, executing)
+        arguments = (theirs, os.getpid(), tasks, failed, data_dir)
         self._process = context.Process(target=_work, args=arguments, daemon=True)
         self._process.start()
         theirs.close()  # So that the connection ends with the process.
@@ -135,14 +135,13 @@ def _work(
     tasks: Sequence[Task],
     failed: Mapping[Path, Mapping[str, Any]],
     data_dir: str | None,
-    executing: Executing,
 ) -> None:
     dying_with_parent.ask(parent)
-    with contextlib.suppress(KeyboardInterrupt), executing.use():
+    with contextlib.suppress(KeyboardInterrupt), runtime.use("in_process"):
         while True:
             task = tasks[connection.recv()]
             try:
-                made = runner.make(task, failed, data_dir=data_dir, runtime_name=executing.name)
+                made = runner.make(task, failed, data_dir=data_dir)
             except OSError as error:  # The disk is full: the program ends.
                 connection.send(error)
             else:
@@ -152,8 +151,10 @@ def _work(
 class _Queue:
     """The runs that nobody has begun, and how long the others took."""
 
-    def __init__(self, tasks: Sequence[Task]):
+    def __init__(self, tasks: Sequence[Task], expected: Mapping[Path, float | None]):
+        """`expected` has the seconds of a cell's runs, where they are known."""
         self.waiting = list(tasks)
+        self._expected = expected
         self._seconds: dict[Path, list[float]] = collections.defaultdict(list)
         self._later: dict[Path, float] = {}
 
@@ -181,8 +182,8 @@ class _Queue:
             for task in self.waiting
             if task.start not in pending and self._later.get(task.folder, now) <= now
         ]
-        together = [task for task in ready if not _is_alone(task)]
-        if not together or any(map(_is_alone, under_way)):
+        together = [task for task in ready if not is_alone(task)]
+        if not together or any(map(is_alone, under_way)):
             return self._taken(ready[0]) if ready and not under_way else None
         left = collections.Counter(map(_cell, together))
         may_begin = len(worker.cells & set(left)) < _OPEN_CELLS
@@ -191,7 +192,7 @@ class _Queue:
             cell = _cell(task)
             builders = sum(cell in other.cells for other in workers)
             if not builders and may_begin:
-                return 0, -task.cell.seconds, -list(left).index(cell)
+                return 0, -(self._expected[cell] or 0.0), -list(left).index(cell)
             return (1, builders) if cell in worker.cells else (2, -left[cell])
 
         task = min(together, key=rank)
@@ -216,7 +217,8 @@ class _Queue:
         return max(taken) < 1.1 * left * later
 
 
-def _is_alone(task: Task) -> bool:
+def is_alone(task: Task) -> bool:
+    """Whether nothing may run beside it."""
     return isinstance(task.cell.work, Call) and task.cell.work.alone
 
 

@@ -18,10 +18,10 @@ from typing import Literal
 from absl import logging
 
 from experiments.run import command_line
-from experiments.study import claims, jobs, runner, store
-from experiments.study.experiment import Experiment
+from experiments.study import claims, jobs, rates, runner, store
+from experiments.study.experiment import Experiment, Training
 from experiments.study.store import Status
-from tff_het.kinds import Positive, Whole
+from tff_het.kinds import Whole
 from tff_het.simulation import runtime
 
 _TELLING_SECONDS = 60.0
@@ -37,12 +37,10 @@ class Making:
       output_dir: Where the results go. Any number of equal programs may share it, also on several
         machines: each run is made once.
       seeds: Seeds 0 to this, exclusive. Default: what the scale has.
-      dry_run: Print the plan with the time it may take, and stop.
-      jobs: Runs made at the same time, each in a process of its own, with the runtime in_process.
-        Default: one a core. No result depends on it; what measures time runs alone.
-      runtime: What executes the rounds: this process, or TFF's own worker (the reference).
-      workers: As in training.
-      worker_deadline: As in training.
+      dry_run: Print the plan with the time it may take, and stop. Where nothing similar was run
+        before, short probes say how fast this machine is; they need the data.
+      jobs: Runs made at the same time, each in a process of its own. Default: one a core. No result
+        depends on it; what measures time runs alone.
     """
 
     data_dir: str | None = None
@@ -50,9 +48,6 @@ class Making:
     seeds: Whole | None = None
     dry_run: bool = False
     jobs: Whole | None = None
-    runtime: Literal["in_process", "worker"] = "in_process"
-    workers: Sequence[str] | None = None
-    worker_deadline: Positive | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,12 +91,12 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
         raise ValueError(
             f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
         )
-    executing, count = _executing(settings), _jobs(settings)
+    count = _jobs(settings)
     output_dir = command_line.folder(settings.output_dir)
     seeds = range(settings.seeds or experiment.scales[scale].num_seeds)
     tasks = runner.plan(experiment, scale, seeds, output_dir)
     if settings.dry_run:
-        print(plan_text(tasks, settings.data_dir))
+        print(plan_text(tasks, settings.data_dir, count))
         return 0
     for task in tasks:
         store.read(task.folder)  # What is damaged is refused before work starts.
@@ -110,46 +105,22 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         with command_line.errors_in_one_line(exit_code=1):
-            return _run(tasks, settings, executing, count)
+            return _run(tasks, settings, count)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _executing(settings: Making) -> runner.Executing:
-    """What the settings name to execute runs.
-
-    Raises:
-      ValueError: If they contradict each other, or an address is none.
-    """
-    if settings.worker_deadline is not None and settings.workers is None:
-        raise ValueError("--worker_deadline belongs to --workers: give that too.")
-    return runner.on(settings.runtime, settings.workers, settings.worker_deadline)
-
-
 def _jobs(settings: Making) -> int:
-    """How many runs are made at the same time.
-
-    Raises:
-      ValueError: If several are asked for in a runtime that does not allow it.
-    """
-    is_here = settings.workers is None and runtime.fitting(settings.runtime) == "in_process"
-    asked = settings.jobs
-    if asked is not None and asked > 1 and not is_here:
-        raise ValueError("--jobs belongs to --runtime=in_process: leave one of the two out.")
-    if not is_here or not jobs.possible():
+    """How many runs are made at the same time."""
+    if runtime.fitting("in_process") != "in_process" or not jobs.possible():
         return 1
-    return asked or len(os.sched_getaffinity(0))
+    return settings.jobs or len(os.sched_getaffinity(0))
 
 
-def _run(
-    tasks: Sequence[runner.Task],
-    settings: Making,
-    executing: runner.Executing,
-    count: int,
-) -> int:
+def _run(tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
     bad, began = 0, time.perf_counter()
     run_all = runner.run_all if count == 1 else functools.partial(jobs.run_all, count=count)
-    made = run_all(tasks, data_dir=settings.data_dir, executing=executing)
+    made = run_all(tasks, data_dir=settings.data_dir)
     left = {task.folder: task for task in tasks}
     with _telling(left, count):
         for number, (task, result) in enumerate(made, start=1):
@@ -175,13 +146,16 @@ def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
         while not ended.wait(_TELLING_SECONDS):
             tasks = list(left.values())
             under_way = [(task, claim) for task in tasks if (claim := claims.read(task.folder))]
-            seconds = sum(map(runner.expected_seconds, tasks)) / max(count, len(under_way))
+            at_once = max(count, len(under_way))
+            total = _total(tasks, at_once)
             names = [
                 f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
                 for task, claim in under_way
             ]
-            about = f"{len(tasks)} runs left, about {_duration(seconds)}"
-            print(f"{about}; under way: {'; '.join(names) or 'none'}", flush=True)
+            print(
+                f"{len(tasks)} runs left, {total}; under way: {'; '.join(names) or 'none'}",
+                flush=True,
+            )
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -192,18 +166,52 @@ def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
         thread.join()
 
 
-def plan_text(tasks: Sequence[runner.Task], data_dir: str | None) -> str:
-    """Returns which runs there are to make, and about how long that takes."""
-    lines, total = [], 0.0
+def plan_text(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str:
+    """Returns which runs there are to make, and about how long that takes.
+
+    Args:
+      tasks: The runs.
+      data_dir: The folder of data sets.
+      count: How many are made at the same time.
+    """
+    left = [task for task in tasks if not runner.is_done(task, data_dir)]
+    rates.probe(left, data_dir=data_dir)
+    at_once = min(count, len(left))
+    lines = []
     for task in tasks:
-        done = runner.is_done(task, data_dir)
-        seconds = 0.0 if done else runner.expected_seconds(task)
-        total += seconds
-        state = "done" if done else f"about {_duration(seconds)}"
+        state = "done"
+        if task in left:
+            state = _about(rates.expected(task, _beside(task, at_once)))
+            work = task.cell.work
+            has_goal = isinstance(work, Training) and "goal_accuracy" in work.flags
+            if has_goal and rates.recorded(task) is None:
+                state = state.replace("about", "at most")
         if (status := store.read(task.folder).status) not in (Status.ABSENT, Status.OK):
             state += f" ({status.value} before)"
         lines.append(f"{task.cell.name}, seed {task.seed}: {state}")
-    return "\n".join([*lines, f"{len(tasks)} runs, about {_duration(total)} on two cores."])
+    return "\n".join([*lines, f"{len(tasks)} runs, {_total(left, at_once)}."])
+
+
+def _beside(task: runner.Task, count: int) -> int:
+    """How many runs share the cores while this one is made."""
+    return 1 if jobs.is_alone(task) else count
+
+
+def _total(tasks: Sequence[runner.Task], count: int) -> str:
+    """What runs take together, `count` at a time."""
+    shares = [_beside(task, count) for task in tasks]
+    times = [rates.expected(*pair) for pair in zip(tasks, shares, strict=True)]
+    known = [seconds / n for seconds, n in zip(times, shares, strict=True) if seconds is not None]
+    text = _about(sum(known) if known or not times else None)
+    if count > 1:
+        text += f", {count} at a time on {len(os.sched_getaffinity(0))} cores"
+    if known and len(known) < len(times):
+        text += f", and {len(times) - len(known)} of unknown length"
+    return text
+
+
+def _about(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"about {_duration(seconds)}"
 
 
 def _duration(seconds: float) -> str:

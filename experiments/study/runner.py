@@ -10,56 +10,26 @@ import functools
 import math
 import os
 import platform
+import re
 import shutil
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
-from experiments.run import executing, one
+from experiments.run import one
 from experiments.run.config import RunConfig
 from experiments.study import claims, code, data, identity, store
 from experiments.study.experiment import Call, Cell, Experiment, Training
 from experiments.study.store import Results, Run, Status
 from tff_het.backend.names import tff
-from tff_het.simulation import runtime, several_workers
+from tff_het.simulation import runtime
 
 # Between two looks at runs that other programs are making.
 PAUSE_SECONDS = 1.0
-# After these, nothing more can be executed until a runtime is opened anew.
-_RUNTIME_IS_GONE = (runtime.WorkerDied, several_workers.NoWorkerLeft)
-
-
-class Executing(NamedTuple):
-    """What executes runs.
-
-    Attributes:
-      name: As results name it.
-      use: Opens it, as often as it is needed.
-    """
-
-    name: str
-    use: Callable[[], contextlib.AbstractContextManager]
-
-
-def on(
-    runtime_name: str, workers: Sequence[str] | None = None, worker_deadline: float | None = None
-) -> Executing:
-    """What settings name, as `executing.use`.
-
-    Raises:
-      ValueError: If an address is none.
-    """
-    use = functools.partial(executing.use, runtime_name, workers, worker_deadline)
-    use()  # Checks the addresses; nothing is opened before it is entered.
-    name = (
-        runtime.fitting(runtime_name)
-        if workers is None
-        else f"worker, clients on {len(workers)} more"
-    )
-    return Executing(name, use)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +57,7 @@ def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: P
             before: Path | None = None
             for work in cell.work.chain:
                 folder = folder_of(output_dir, experiment.paper, work, seed)
-                one = cell if work is cell.work else Cell(f"{cell.name}, start", work, cell.seconds)
+                one = cell if work is cell.work else Cell(f"{cell.name}, start", work)
                 tasks.setdefault(folder, Task(one, seed, folder, before))
                 before = folder
     return list(tasks.values())
@@ -139,50 +109,29 @@ def why_outdated(cell: Cell, run: Run) -> str:
     return ", ".join(changed) or "settings"
 
 
-def expected_seconds(task: Task) -> float:
-    """How long a run may take: as long as it or another seed's took, else the cell's own guess."""
-    own = store.read(task.folder)
-    others = (store.read(folder) for folder in sorted(task.folder.parent.glob("seed*")))
-    for run in (own, *others):
-        if run.status is Status.OK:
-            return run.record["seconds"]
-    return task.cell.seconds
-
-
-def run_all(
-    tasks: Sequence[Task], *, data_dir: str | None, executing: Executing
-) -> Iterable[tuple[Task, Run]]:
+def run_all(tasks: Sequence[Task], *, data_dir: str | None) -> Iterable[tuple[Task, Run]]:
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
     What fails is kept as failed, and tried again the next time. What another program is making is
     waited for, and taken over where that program is gone.
-
-    Raises:
-      TimeoutError: If workers do not answer, at first or after all of them were lost.
     """
     failed = already_failed(tasks)
     waiting, put_back = collections.deque(tasks), 0
-    while waiting:
-        with executing.use():
-            while waiting:
-                task = waiting.popleft()
-                run = None
-                if task.start not in {other.folder for other in waiting}:
-                    try:
-                        run = make(task, failed, data_dir=data_dir, runtime_name=executing.name)
-                    except _RUNTIME_IS_GONE:
-                        # Noted by `make`; the rest needs new workers.
-                        yield task, store.read(task.folder)
-                        break
-                if run is not None:
-                    put_back = 0
-                    yield task, run
-                    continue
-                waiting.append(task)
-                put_back += 1
-                if put_back >= len(waiting):
-                    time.sleep(PAUSE_SECONDS)
-                    put_back = 0
+    with runtime.use("in_process"):
+        while waiting:
+            task = waiting.popleft()
+            run = None
+            if task.start not in {other.folder for other in waiting}:
+                run = make(task, failed, data_dir=data_dir)
+            if run is not None:
+                put_back = 0
+                yield task, run
+                continue
+            waiting.append(task)
+            put_back += 1
+            if put_back >= len(waiting):
+                time.sleep(PAUSE_SECONDS)
+                put_back = 0
 
 
 def already_failed(tasks: Iterable[Task]) -> dict[Path, Mapping[str, Any]]:
@@ -196,7 +145,6 @@ def make(
     failed: Mapping[Path, Mapping[str, Any]] | None = None,
     *,
     data_dir: str | None,
-    runtime_name: str = "in_process",
 ) -> Run | None:
     """Makes one run, or goes on with it, in the runtime that is installed.
 
@@ -204,13 +152,9 @@ def make(
       task: The run.
       failed: As `already_failed`; what has failed since stays as it is. None: all are tried again.
       data_dir: The folder of data sets.
-      runtime_name: As results name it.
 
     Returns:
       The run; None where another program is making it.
-
-    Raises:
-      WorkerDied, NoWorkerLeft: If the runtime is gone; the run is kept as failed.
     """
     with claims.claimed(task.folder) as claim:
         if claim is None:
@@ -219,15 +163,15 @@ def make(
         known = run.record if failed is None else failed.get(task.folder)
         if (run.status is Status.FAILED and run.record != known) or is_done(task, data_dir):
             return run
-        return _make(task, data_dir, runtime_name, claim)
+        return _make(task, data_dir, claim)
 
 
-def _make(task: Task, data_dir: str | None, runtime_name: str, claim: claims.Claim) -> Run:
+def _make(task: Task, data_dir: str | None, claim: claims.Claim) -> Run:
     key = ""
     try:
         found = _find_data(task, data_dir)
         key = _key(found, task)
-        about = _about(task, found, runtime_name)
+        about = _about(task, found)
         _prepare(task, key)
         earlier, began = _seconds_before(task), time.perf_counter()
         metrics = _work(task, found, claim)
@@ -237,10 +181,7 @@ def _make(task: Task, data_dir: str | None, runtime_name: str, claim: claims.Cla
         return store.write(task.folder, Status.MISSING_DATA, key, error=str(error))
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        run = store.write(task.folder, Status.FAILED, key, error=text)
-        if isinstance(error, _RUNTIME_IS_GONE):
-            raise
-        return run
+        return store.write(task.folder, Status.FAILED, key, error=text)
 
 
 def _find_data(task: Task, data_dir: str | None) -> dict[str, data.Available]:
@@ -305,8 +246,9 @@ def _seconds_before(task: Task) -> float:
     return 0.0
 
 
-def _about(task: Task, found: Mapping[str, data.Available], runtime_name: str) -> dict[str, Any]:
+def _about(task: Task, found: Mapping[str, data.Available]) -> dict[str, Any]:
     return {
+        "commits": [commit()],
         "code": code.short(identity.code_of(task.cell.work)),
         "data": {name: one.fingerprint for name, one in found.items()},
         "versions": {
@@ -314,15 +256,29 @@ def _about(task: Task, found: Mapping[str, data.Available], runtime_name: str) -
             "TensorFlow": tf.__version__,
             "TensorFlow Federated": tff.__version__,
         },
-        "runtime": runtime_name,
-        "hardware": _hardware(),
+        "runtime": runtime.fitting("in_process"),
+        "hardware": hardware(),
     }
 
 
-def _hardware() -> str:
+@functools.cache
+def commit() -> str:
+    """Returns the checkout's commit, with '+' where files differ; 'unknown' outside of one."""
+    command = ("git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty=+")
+    done = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def hardware() -> str:
+    """Returns the number of cores and the CPU type."""
     cores = len(os.sched_getaffinity(0))
-    model = platform.machine()
+    model, wide = platform.machine(), ""
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+        text = file.read()
+        names = re.findall(r"model name\s*: (.*)", text)
         model = names[0] if names else model
-    return f"{cores} cores of {model}"
+        # Rounding depends on it.
+        wide = " with AVX-512" if "avx512f" in text else " without AVX-512" if names else ""
+    return f"{cores} cores of {model}{wide}"

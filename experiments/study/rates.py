@@ -1,0 +1,253 @@
+"""How long runs take: as long as others took, else what short probes on this machine say.
+
+A run has a start, with the warm-up of its first round, and then takes its time by rounds, steps
+and evaluations. Probes are runs with few of them. OUTPUT_DIR/rates.json keeps what they measured.
+"""
+
+import contextlib
+import dataclasses
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.run import processes, setup
+from experiments.study import data, identity, results, runner, store
+from experiments.study.experiment import SCALES, Call, Cell, Training
+from experiments.study.runner import Task
+from experiments.study.store import Run, Status
+from tff_het import kept
+from tff_het.simulation import records, runtime
+
+_ROUNDS, _LONGER_ROUNDS = 8, 4  # Of the first probe, and of those with more steps in a round.
+_FEW_STEPS = 100  # In a round of the first probe, of all clients together.
+_FEW = 2  # Rounds or the like of a function's first probe: some need more than one.
+_DIFFERENCE_SECONDS = 0.5  # Between a round of the first probe and of the last: more than noise.
+# No round, step or evaluation is longer for them.
+_WITHOUT_EFFECT = (
+    *("rounds", "eval_every", "checkpoint_every", "goal_accuracy", "goal_selection"),
+    *("client_learning_rate", "shuffle_fraction", "local_epochs", "local_steps"),
+)
+
+
+class Rate(NamedTuple):
+    """How long a run takes if nothing runs beside it.
+
+    Attributes:
+      start: Seconds, however long the run is.
+      rest: Seconds of its rounds and evaluations.
+      cores: How many cores these keep busy.
+    """
+
+    start: float
+    rest: float
+    cores: float
+
+    def seconds(self, jobs: int) -> float:
+        """Returns how long it takes as one of `jobs` that share all cores."""
+        num_cores = len(os.sched_getaffinity(0))
+        return self.start + self.rest * max(1.0, self.cores * jobs / num_cores)
+
+
+class _Probe(NamedTuple):
+    """What a probe measured.
+
+    Attributes:
+      length: Steps in a round; of a function, the argument with which its time grows.
+      seconds: Of such a round, or of the function.
+      cores: How many it keeps busy.
+      evaluation: Seconds of one.
+      start: Seconds of all else.
+    """
+
+    length: float
+    seconds: float
+    cores: float
+    evaluation: float = 0.0
+    start: float = 0.0
+
+
+def recorded(task: Task) -> float | None:
+    """Returns the seconds of a run as it or others took them; None if there are none.
+
+    First counts what it or another seed took in this folder, then what it took where committed
+    results were made on such a machine.
+    """
+    for folder in (task.folder, *sorted(task.folder.parent.glob("seed*"))):
+        if (run := store.read(folder)).status is Status.OK:
+            return run.record["seconds"]
+    seconds = [
+        run.record["seconds"]
+        for scale in SCALES
+        for (name, _), run in results.kept(task.folder.parents[2].name, scale).items()
+        if name == task.folder.parent.name and run.record["hardware"] == runner.hardware()
+    ]
+    return statistics.mean(seconds) if seconds else None
+
+
+def expected(task: Task, jobs: int = 1) -> float | None:
+    """Returns how many seconds a run may take; None if nobody knows.
+
+    Args:
+      task: The run.
+      jobs: How many are made at the same time; what is recorded counts as it is.
+    """
+    if (seconds := recorded(task)) is not None:
+        return seconds
+    rate = _read(task)["runs"].get(task.folder.parent.name)
+    return Rate(*rate).seconds(jobs) if rate else None
+
+
+def probe(tasks: Sequence[Task], *, data_dir: str | None) -> None:
+    """Makes probes of the runs of which nothing is known, once for all seeds."""
+    cells = {task.folder.parent: task for task in tasks if recorded(task) is None}
+    cells = {f: t for f, t in cells.items() if f.name not in _read(t)["runs"]}
+    with runtime.use("in_process") if cells else contextlib.nullcontext():
+        for number, (folder, task) in enumerate(cells.items(), start=1):
+            print(f"Probe {number}/{len(cells)}: {task.cell.name}", file=sys.stderr, flush=True)
+            known = _read(task)
+            with contextlib.suppress(data.MissingDataError):  # Next time they may be there.
+                probing = Probing(known["probes"], data_dir)
+                known["runs"][folder.name] = probing.rate(task.cell.work)
+            _file(task).parent.mkdir(parents=True, exist_ok=True)
+            records.write_json(_file(task), _all(task) | {runner.hardware(): known})
+
+
+class Probing:
+    """Makes probes, each once; `made` has those of before, by what was run."""
+
+    def __init__(self, made: dict[str, Any], data_dir: str | None):
+        self._made, self._data_dir = made, data_dir
+
+    def rate(self, work: Training | Call) -> Rate | None:
+        """Returns a run's rate; None where there is nothing to probe, or probes fail.
+
+        Raises:
+          MissingDataError: Its data are not there.
+        """
+        for name in work.data_sets:
+            data.find(name, self._data_dir)  # To load them is no part of a run.
+        kept.forget()  # To build is.
+        if isinstance(work, Training):
+            return self._of_training(work.flags)
+        if work.scales_with == "flags":
+            return self._of_training(Training(work.arguments["flags"]).flags)
+        is_possible = work.scales_with is not None and work.start is None
+        return self._of_call(work) if is_possible else None
+
+    def _of_training(self, flags: Mapping[str, str]) -> Rate | None:
+        place = data.find(flags["dataset"], self._data_dir).data_dir
+        made = setup.of_flags(flags, seed=0, data_dir=place)
+        trainers, rounds = processes.trainers(made, flags["method"]), made.settings.rounds
+        steps, clients = trainers.steps(range(rounds), made.training), len(trainers.schedule(0))
+        evaluations = math.ceil(rounds / made.settings.eval_every)
+        probed = {name: value for name, value in flags.items() if name not in _WITHOUT_EFFECT}
+        if made.training.acquisition is not None:
+            # A round of several acquisitions takes as long as several rounds of one.
+            rounds *= made.training.acquisition.per_round
+            probed["acquisitions_per_round"] = "1"
+        most = max(1, math.ceil(steps / rounds / clients))  # Steps of a client in a round.
+        least = min(most, max(1, _FEW_STEPS // clients))
+
+        def measure(local_steps: int) -> _Probe | None:
+            more = {"rounds": _ROUNDS if local_steps == least else _LONGER_ROUNDS}
+            more |= {"eval_every": more["rounds"] // 2, "local_steps": local_steps}
+            if local_steps > least and "new_test" in probed:
+                more["new_test"] = False  # It is part of the first one's start.
+            return self._measured(Training({**probed, **more}))
+
+        if (pair := _first_and_last(measure, least, most)) is None:
+            return None
+        first, last = pair
+        step = _slope(first, last)
+        rest = rounds * (first.seconds - step * first.length) + steps * step
+        return Rate(first.start, rest + evaluations * first.evaluation, last.cores)
+
+    def _of_call(self, call: Call) -> Rate | None:
+        name, arguments = call.scales_with, call.arguments
+        if not name:
+            whole = self._measured(call)
+            return whole and Rate(whole.seconds, 0.0, 1.0)
+        of_flags = name not in arguments
+        given = arguments["flags"] if of_flags else arguments
+        most = int(given[name])
+        least = min(_FEW, most)
+
+        def measure(length: int, key: str = "") -> _Probe | None:
+            changed = {**given, name: str(length) if of_flags else length}
+            changed = {**arguments, "flags": changed} if of_flags else changed
+            probed = dataclasses.replace(call, arguments=changed)
+            return self._measured(probed, length, key)
+
+        first = measure(least, ", first")  # It builds what the others find built.
+        if first is None or (pair := _first_and_last(measure, least, most)) is None:
+            return None
+        slope = _slope(*pair)
+        return Rate(first.seconds - least * slope, most * slope, pair[1].cores)
+
+    def _measured(self, work: Training | Call, length: float = 0.0, key: str = "") -> _Probe | None:
+        """Makes a probe, of this length if it is of a function, unless it was made."""
+        key = identity.name(work) + key
+        if key not in self._made:
+            with tempfile.TemporaryDirectory() as folder:
+                task = Task(Cell("probe", work), 0, Path(folder, "probe"))
+                began = time.process_time()
+                run = runner.make(task, data_dir=self._data_dir)
+                busy = time.process_time() - began
+                if run is None or run.status is not Status.OK:
+                    print(f"  {run and run.error}", file=sys.stderr)
+                    return None
+                if isinstance(work, Training):
+                    self._made[key] = _of_rounds(run, busy)
+                else:
+                    seconds = run.record["seconds"]
+                    self._made[key] = _Probe(length, seconds, busy / seconds)
+        return _Probe(*self._made[key])
+
+
+def _of_rounds(run: Run, busy: float) -> _Probe:
+    """What the probe of a training measured, in whose time cores were busy for so many seconds."""
+    rows = records.read_table(run.files / "times.csv")
+    # The first round's warm-up, and that of the first of two evaluations, are part of the start.
+    seconds = statistics.mean(float(row["training_seconds"]) for row in rows[1:])
+    evaluation = float(rows[-1]["evaluation_seconds"])
+    rest = len(rows) * seconds + 2 * evaluation
+    start = max(0.0, run.record["seconds"] - rest)
+    length = run.metrics["steps_total"] / len(rows)
+    return _Probe(length, seconds, max(0.0, busy - start) / rest, evaluation, start)
+
+
+def _first_and_last(
+    measure: Callable[[int], _Probe | None], least: int, most: int
+) -> tuple[_Probe, _Probe] | None:
+    """Makes longer and longer probes, until what more steps take is more than noise."""
+    length, first = least, measure(least)
+    last = first
+    while first and last and length < most and last.seconds < first.seconds + _DIFFERENCE_SECONDS:
+        length = min(most, length * int(min(16, max(4, 1 / last.seconds))))
+        last = measure(length)
+    return (first, last) if first and last else None
+
+
+def _slope(first: _Probe, last: _Probe) -> float:
+    """Seconds that one more adds."""
+    more = last.length - first.length
+    return max(0.0, last.seconds - first.seconds) / more if more else 0.0
+
+
+def _file(task: Task) -> Path:
+    return task.folder.parents[3] / "rates.json"
+
+
+def _all(task: Task) -> dict[str, Any]:
+    path = _file(task)
+    return records.read_json(path) if path.exists() else {}
+
+
+def _read(task: Task) -> dict[str, dict[str, Any]]:
+    return {"probes": {}, "runs": {}} | _all(task).get(runner.hardware(), {})
