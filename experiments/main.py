@@ -2,6 +2,7 @@
 
   tff-het train --method=hdafl,fed_avg
   tff-het compare --methods=hdafl,fed_avg --seeds=3
+  tff-het sweep --over=client_learning_rate=0.03,0.1,0.3
   tff-het reproduce hdafl.table3 --scale=smoke --output_dir=out
   tff-het report --output_dir=out
   tff-het list methods
@@ -19,6 +20,7 @@ from experiments.study import papers
 _PROGRAMS = {
     "train": "experiments.train",
     "compare": "experiments.compare",
+    "sweep": "experiments.sweep",
     "report": "experiments.report",
     "list": "experiments.list",
     "heterogeneity": "experiments.heterogeneity",

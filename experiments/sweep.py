@@ -1,0 +1,249 @@
+"""Trains over lists, grids or random draws of any settings, and compares with intervals.
+
+  python -m experiments.sweep --over=method=hdafl,fed_avg --over=client_learning_rate=0.03,0.1 \\
+      --choose=client_learning_rate --set=validation_fraction=0.1 --seeds=3 --output_dir=out
+
+Every combination is run with every seed. What --choose names is then chosen on validation examples,
+for each combination of everything else. The page is OUTPUT_DIR/sweep/index.html: a table of all
+runs, one of those that were chosen, differences paired by seed, and lines over numbers.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import math
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import yaml
+
+import experiments.study as s
+from experiments import report
+from experiments.run import command_line, fields, plugins
+from experiments.run.config import Layer, RunConfig
+from experiments.study import program, runner
+from tff_het import kinds
+from tff_het.methods import METHODS
+
+# Kinds of draws -> to the scale on which they are uniform, and back.
+_DRAWN: dict[str, Sequence[Callable]] = {"uniform": (float, float), "log": (math.log, math.exp)}
+_FORM = s.Form(digits=4)
+S = TypeVar("S", bound="Settings")
+Points = Sequence[Mapping[str, str]]
+"""Of each combination, setting -> value."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(program.Making):
+    """Settings of this program.
+
+    Attributes:
+      seeds: Seeds 0 to this, exclusive.
+      over: A setting of experiments.train and its values, as name=value,value (with semicolons
+        where values have commas); or random draws, as name=uniform:0:1 or name=log:0.001:1. May be
+        repeated: all combinations are run. The first one's values are rows, and compared with its
+        first value.
+      draws: Random draws, of all such settings together.
+      choose: Settings of --over whose best value is chosen on validation examples.
+      select: Whose highest mean over seeds they are chosen by: a `metric` of validation examples.
+      metric: What is reported: an entry of summary.json.
+      set: A setting of experiments.train for all runs, such as rounds=10; may be repeated.
+      plugin: As in training.
+      config: A YAML file with settings of this program; flags win over it.
+    """
+
+    seeds: kinds.Whole = 3
+    over: tuple[str, ...] = ()
+    draws: kinds.Whole = 8
+    choose: Sequence[str] = ()
+    select: str = "local_validation_accuracy_mean"
+    metric: str = "local_test_accuracy_mean"
+    set: tuple[str, ...] = ()
+    plugin: Sequence[str] = ()
+    config: str | None = None
+
+
+def points(over: Sequence[str], draws: int) -> Points:
+    """Returns all combinations of values.
+
+    Args:
+      over: As `Settings.over`.
+      draws: How many random draws there are of each combination of listed values.
+
+    Raises:
+      ValueError: If a text is of another form, or a name or value is there twice.
+    """
+    listed: dict[str, list[str]] = {}
+    random: dict[str, tuple[Callable, float, float]] = {}
+    for text in over:
+        name, _, values = text.partition("=")
+        kind, *bounds = values.split(":")
+        parts = values.split(";" if ";" in values else ",")
+        if not (name and values) or name in {*listed, *random} or len({*parts}) < len(parts):
+            raise ValueError(f"--over takes name=value,value, all once; found {text!r}.")
+        if kind not in _DRAWN:
+            listed[name] = parts
+            continue
+        there, back = _DRAWN[kind]
+        with contextlib.suppress(ValueError):  # No numbers, not two, or without a logarithm.
+            low, high = (there(float(bound)) for bound in bounds)
+            random |= {name: (back, low, high)} if low < high else {}
+        if name not in random:
+            raise ValueError(f"--over takes {kind}:LOW:HIGH with LOW < HIGH; found {text!r}.")
+    rng = np.random.default_rng(0)
+    drawn = [
+        {name: f"{back(rng.uniform(low, high)):.4g}" for name, (back, low, high) in random.items()}
+        for _ in range(draws if random else 1)
+    ]
+    grid = itertools.product(*listed.values())
+    found = [dict(zip(listed, values, strict=True)) | one for values in grid for one in drawn]
+    # An option of a method varies nothing for the others.
+    fitting = [{name: one[name] for name in one if _fits(name, one)} for one in found]
+    return list({_name(one): one for one in fitting}.values())
+
+
+def _fits(name: str, one: Mapping[str, str]) -> bool:
+    owner, dot, _ = name.partition(".")
+    return not dot or owner not in METHODS or one.get("method", owner) == owner
+
+
+def best(over: Points, choose: Sequence[str], select: str, results: s.Results) -> Points:
+    """Returns the best of what was to be chosen, for each combination of everything else.
+
+    Args:
+      over: What varied.
+      choose: What is chosen.
+      select: The metric whose mean over seeds is highest; of equals, the first.
+      results: The runs; combinations that lack one with any seed are not chosen.
+    """
+    groups: dict[tuple[str, ...], list[tuple[float, Mapping[str, str]]]] = {}
+    for one in over:
+        found = s.metric(_name(one), select).values(results)
+        if len(found) == len(results.seeds):
+            group = tuple(value for name, value in one.items() if name not in choose)
+            groups.setdefault(group, []).append((float(np.mean(found)), one))
+    return [max(group, key=lambda pair: pair[0])[1] for group in groups.values()]
+
+
+def _name(one: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in one.items())
+
+
+def _tables(settings: Settings, over: Points, compared: Points) -> list[s.Table]:
+    """All runs, where some were chosen; those that are compared; differences to the first row."""
+    metric, choose = settings.metric, settings.choose
+    ours: dict[tuple[str, str], s.Measure] = {}
+    for one in compared:
+        row, *columns = [value for name, value in one.items() if name not in choose] or ["best"]
+        ours[row, "/".join(columns) or metric] = s.metric(_name(one), metric)
+    first = next((row for row, _ in ours), "")
+    gaps = {
+        (f"{row} - {first}", column): measure - ours[first, column]
+        for (row, column), measure in ours.items()
+        if row != first and (first, column) in ours
+    }
+    title = f"{metric}, {', '.join(choose)} chosen on validation examples" if choose else metric
+    shown = {"validation": settings.select, metric: metric}
+    tables = [s.table("All runs", map(_name, over), shown, s.metric, _FORM)] if choose else []
+    for name, of in {title: ours, f"{metric}, paired difference": gaps}.items():
+        places = (s.Place(*place, measure, _FORM) for place, measure in of.items())
+        tables.append(s.Table(name, tuple(places)))
+    return tables
+
+
+def _lines(over: Points, metric: str) -> list[s.Figure]:
+    """Lines over the last setting whose values are different numbers, if there is one."""
+    names = dict.fromkeys(name for one in over for name in one)
+    varying = [name for name in names if len({one.get(name) for one in over}) > 1]
+    for axis in reversed(varying):
+        with contextlib.suppress(ValueError):  # No numbers.
+            having = [one for one in over if axis in one]
+            x = [float(one[axis]) for one in having]
+            lines: dict[str, dict[float, s.Measure]] = {}
+            for at, one in sorted(zip(x, having, strict=True), key=lambda pair: pair[0]):
+                others = _name({name: value for name, value in one.items() if name != axis})
+                lines.setdefault(others or metric, {})[at] = s.metric(_name(one), metric)
+            return [s.lines(f"{metric} of all runs", "None.", lines, xlabel=axis, ylabel=metric)]
+    return []
+
+
+def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
+    """Makes the runs, chooses, and writes the page; returns the exit code.
+
+    Args:
+      settings: What is run.
+      id: As in `Experiment`, after the program.
+      folder: Of the page, inside the output folder.
+      argv: The program's arguments, for the page.
+
+    Raises:
+      ValueError: If settings do not fit.
+    """
+    plugins.load(settings.plugin)
+    if without := [text for text in settings.set if "=" not in text]:
+        raise ValueError(f"--set takes name=value, found {without[0]!r}.")
+    common = {"dataset": "digits", "method": "hdafl"}
+    common |= dict(text.split("=", 1) for text in settings.set)
+    common |= {"plugin": ",".join(settings.plugin)} if settings.plugin else {}
+    if not settings.over:
+        raise ValueError("--over says what varies: give it, such as --over=method=hdafl,fed_avg.")
+    over = points(settings.over, settings.draws)
+    if unknown := set(settings.choose) - {name for one in over for name in one}:
+        raise ValueError(f"--choose names settings of --over; found {', '.join(unknown)}.")
+    if settings.choose and "validation" not in settings.select:
+        raise ValueError(f"--select is about validation, not test data; found {settings.select}.")
+    for config in [RunConfig.of(**{**common, **one}) for one in over]:
+        if settings.choose and not config.data.validation_fraction:
+            raise ValueError("--choose needs validation examples: --set=validation_fraction=0.1.")
+    cells = [s.Cell(_name(one), s.Training({**common, **one})) for one in over]
+    note = f"Settings of all runs: {_name(common)}."
+    title = f"{settings.metric} by {', '.join(over[0])}"
+    # Where the runs are and how many are made at a time is no part of what they are.
+    shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
+    command = f"python -m experiments.{id.partition('.')[0]} {shlex.join(shown)}"
+    experiment = functools.partial(s.Experiment, id, title, command=command)
+    made = experiment({"quick": s.Scale(cells, settings.seeds, note)})
+    if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
+        return code
+    compared, output_dir = over, command_line.folder(settings.output_dir)
+    if settings.choose and (results := runner.read(made, "quick", output_dir)):
+        compared = best(over, settings.choose, settings.select, results)
+        note += f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
+    scales = {"quick": s.Scale(cells, settings.seeds, note)}
+    tables, figures = _tables(settings, over, compared), _lines(over, settings.metric)
+    made = experiment(scales, tables=tables, figures=figures)
+    print(report.write([made], output_dir, folder))
+    return code
+
+
+def read(kind: type[S], argv: Sequence[str], description: str | None) -> S:
+    """Reads settings from flags, and from a YAML file; in it, `over` and `set` are mappings."""
+    settings = command_line.settings(kind, argv, description)
+    if settings.config is None:
+        return settings
+    known, given = fields.of(kind), yaml.safe_load(Path(settings.config).read_text())
+    if not isinstance(given, dict) or set(given) - set(known):
+        raise ValueError(f"{settings.config} should have settings of {', '.join(known)}.")
+    for name, between in (("over", ";"), ("set", ",")):
+        if isinstance(given.get(name), dict):
+            items = ((k, v if isinstance(v, list) else [v]) for k, v in given[name].items())
+            given[name] = [f"{k}={between.join(map(kinds.text, v))}" for k, v in items]
+    of_flags = {arg.lstrip("-").partition("=")[0].removeprefix("no") for arg in argv}
+    layer = Layer(settings.config, given)
+    parsed = {name: layer.parsed(name, known[name]) for name in given if name not in of_flags}
+    return dataclasses.replace(settings, **parsed)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Reads the settings, and does what they say; returns the exit code."""
+    with command_line.errors_in_one_line():
+        return run(read(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
