@@ -17,9 +17,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from experiments.benchmarks import round_time
 from experiments.run import command_line
+from experiments.study import files
 from tff_het.backend import internals
 from tff_het.backend.in_process import context
 from tff_het.kinds import Whole
@@ -51,14 +53,11 @@ class Settings:
 def main(argv: Sequence[str]) -> None:
     """Profiles the workloads and prints a table."""
     settings = command_line.settings(Settings, argv, __doc__)
-    shares = {
-        name: profile(workload, settings.rounds) for name, workload in round_time.WORKLOADS.items()
-    }
-    print("| | " + " | ".join(shares) + " |\n|---" + "|---" * len(shares) + "|")
-    print("| ms a round | " + " | ".join(f"{s['round'] * 1e3:.0f}" for s in shares.values()) + " |")
+    found = {name: profile(w, settings.rounds) for name, w in round_time.WORKLOADS.items()}
+    rows = [["", *found], ["ms a round", *(f"{s['round'] * 1e3:.0f}" for s in found.values())]]
     for part, label in _PARTS.items():
-        values = [f"{100 * s[part] / s['round']:.1f} %" for s in shares.values()]
-        print(f"| {label} | " + " | ".join(values) + " |")
+        rows.append([label, *(f"{100 * s[part] / s['round']:.1f} %" for s in found.values())])
+    print(files.as_table(rows))
 
 
 def profile(workload: round_time.Workload, num_rounds: int) -> dict[str, float]:
@@ -67,27 +66,19 @@ def profile(workload: round_time.Workload, num_rounds: int) -> dict[str, float]:
     spent: collections.defaultdict[str, float] = collections.defaultdict(float)
     began = time.perf_counter()
 
-    def after_round(row: Any, seconds: float) -> None:
+    def after_round(*_: Any) -> None:
         nonlocal began
-        del row, seconds
         now = time.perf_counter()
-        inside = spent["clients"] + spent["server"] + spent["in"] + spent["out"]
-        parts = {**{part: spent[part] for part in _PARTS}, "round": now - began}
-        parts["call"] = spent["call"] - inside
+        parts = {part: spent[part] for part in _PARTS} | {"round": now - began}
         parts["loop"] = parts["round"] - spent["call"]
+        parts["call"] -= sum(spent[part] for part in ("clients", "server", "in", "out"))
         for part, value in parts.items():
             found[part].append(value)
         spent.clear()
         began = time.perf_counter()
 
-    examples = [round_time.examples_of(workload, client) for client in range(round_time.CLIENTS)]
-    with (
-        runtime.use("in_process"),
-        _timed(spent),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        rounds = _WARM_UP + num_rounds
-        round_time.train(workload, examples, Path(folder), rounds, after_round)
+    with runtime.use("in_process"), _timed(spent), tempfile.TemporaryDirectory() as folder:
+        round_time.train(workload, Path(folder), _WARM_UP + num_rounds, after_round)
     return {part: statistics.median(values[_WARM_UP:]) for part, values in found.items()}
 
 
@@ -95,20 +86,16 @@ def profile(workload: round_time.Workload, num_rounds: int) -> dict[str, float]:
 def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
     """Inside, `spent` adds up the seconds of what a round consists of."""
 
-    def timed(part: str, function: Callable[..., Any], only: Callable[..., bool] | None = None):
+    def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if only is not None and not only(*args):
-                return function(*args, **kwargs)
             start = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
+            result = function(*args, **kwargs)
+            # The server calls TensorFlow as clients do on their threads.
+            if part != "server" or not threading.current_thread().name.startswith("client"):
                 spent[part] += time.perf_counter() - start
+            return result
 
         return call
-
-    def by_the_server(*_: Any) -> bool:
-        return not threading.current_thread().name.startswith("client")
 
     plan_of = context.Plans.__call__
 
@@ -120,14 +107,13 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
     patches: list[tuple[Any, str, Any]] = [
         (context.Plans, "__call__", timed_plan),
         (context._Run, "map_clients", timed("clients", context._Run.map_clients)),
-        (internals, "call", timed("server", internals.call, by_the_server)),
+        (internals, "call", timed("server", internals.call)),
         (loop, "run_round", timed("call", loop.run_round)),
         (loop, "_save", timed("saving", loop._save)),
     ]
     with contextlib.ExitStack() as stack:
-        for holder, name, replacement in patches:
-            stack.callback(setattr, holder, name, getattr(holder, name))
-            setattr(holder, name, replacement)
+        for patch in patches:
+            stack.enter_context(mock.patch.object(*patch))
         yield
 
 
