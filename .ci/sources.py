@@ -14,14 +14,19 @@ FOLDERS = (".ci", "docs", "embeddings", "experiments", "tests", "tff_het")
 
 # Module -> what it loads without importing it: patterns of modules, or a label of Bazel's.
 LOADED_BY_NAME = {
-    "experiments.study.papers": ("experiments.*.*",),
+    "experiments.study.papers": tuple(
+        f"experiments.{paper}.*"
+        for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
+    ),
     # It hashes the source of all that takes part in a run.
     "experiments.study.identity": ("//:tff_het", "experiments.run.*"),
 }
 
-# Test -> files that it reads in the checkout, as labels. A test that asks where the checkout is and
-# is not listed is given all of it, and so runs anew whenever any file changes.
+# Test or module -> files that it reads in the checkout, as labels. A test that asks where the
+# checkout is and is not listed is given all of it, and so runs anew whenever any file changes.
 FILES_READ: dict[str, tuple[str, ...]] = {
+    "experiments/study/page.py": (":page.css",),
+    "experiments/study/results.py": ("//experiments:all_files",),
     "tests/experiments/conftest.py": (),
     "tests/experiments/study/program_test.py": (),
     "tests/experiments/study/table3_test.py": (),
@@ -85,7 +90,7 @@ class Source:
         return {value for value in constants if isinstance(value, str)}
 
     def files_read(self) -> tuple[str, ...]:
-        """What a test reads in the checkout, as labels."""
+        """What it reads in the checkout, as labels."""
         asks = self.path.parts[0] == "tests" and "Path(__file__).parents[" in self.text
         return FILES_READ.get(str(self.path), CHECKOUT if asks else ())
 

@@ -12,9 +12,9 @@ from experiments.study.experiment import (
     Cell,
     Experiment,
     Form,
-    Grid,
-    Position,
+    Place,
     Scale,
+    Table,
     Training,
 )
 from experiments.study.measures import metric
@@ -55,20 +55,16 @@ def experiment(**works: Training | Call) -> Experiment:
     """A table with one row for each of these, and one of a difference of the first two."""
     names = list(works)
     form = Form(digits=3)
-    positions = [
-        Position(name, "x", metric(name, "local_test_accuracy_mean"), form) for name in names
-    ]
+    places = [Place(name, "x", metric(name, "local_test_accuracy_mean"), form) for name in names]
     if len(names) > 1:
         accuracy = [metric(name, "local_test_accuracy_mean") for name in names[:2]]
-        positions.append(Position("difference", "x", accuracy[0] - accuracy[1], form))
-    cells = tuple(Cell(name, work, seconds=2.0) for name, work in works.items())
+        places.append(Place("difference", "x", accuracy[0] - accuracy[1], form))
+    cells = tuple(Cell(name, work) for name, work in works.items())
     return Experiment(
-        paper="hdafl",
-        name="chained",
-        title="Chained",
-        settings="None.",
-        scales={"smoke": Scale(cells, 1, "Few.")},
-        grids=(Grid("Values", tuple(positions)),),
+        "hdafl.chained",
+        "Chained",
+        {"smoke": Scale(cells, 1, "Few.")},
+        tables=[Table("Values", tuple(places))],
     )
 
 

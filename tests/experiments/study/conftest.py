@@ -18,10 +18,10 @@ from experiments.study.experiment import (
     Experiment,
     Figure,
     Form,
-    Grid,
-    Position,
+    Place,
     Printed,
     Scale,
+    Table,
 )
 from experiments.study.measures import metric
 
@@ -54,23 +54,21 @@ def draw(results) -> Drawing | None:
 
 def experiment(*, data_sets: tuple[str, ...] = (), second: float = 0.5) -> Experiment:
     def cell(name: str, mean: float, needs: tuple[str, ...] = ()) -> Cell:
-        return Cell(name, Call(value, {"mean": mean}, needs), seconds=2.0)
+        return Cell(name, Call(value, {"mean": mean}, needs))
 
     form = Form(digits=3)
     a, b = metric("a", "value"), metric("b", "value")
     return Experiment(
-        paper="hdafl",
-        name="made_up",
-        title="Made up",
-        settings="None.",
-        scales={
+        "hdafl.made_up",
+        "Made up",
+        {
             "smoke": Scale(
                 (cell("a", 0.7), cell("b", second, data_sets), cell("same as a", 0.7)),
                 SEEDS,
                 "Few.",
             )
         },
-        grids=(Grid("Values", (Position("A", "x", a, form), Position("B", "x", b, form))),),
+        tables=(Table("Values", (Place("A", "x", a, form), Place("B", "x", b, form))),),
         printed=(Printed("A", "x", 0.8, "A 0.8", "Table 9", interval=0.1, note="adds up to 1"),),
         claims=(Claim("a exceeds b", (Check("a - b", a - b, 0.1, form),)),),
         figures=(Figure("A line", "A line as well.", draw),),

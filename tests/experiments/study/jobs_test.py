@@ -13,13 +13,12 @@ import types
 import pytest
 import tensorflow as tf
 
-from experiments.study import jobs, runner, store
+from experiments.study import jobs, store
 from experiments.study.experiment import Call, Cell, Training
 from experiments.study.runner import Task
 from experiments.study.store import Status
 
 ROOT = pathlib.Path(__file__).parents[3]
-NOTHING = runner.Executing("made up", contextlib.nullcontext)
 
 
 def work(*, seed: int, folder: pathlib.Path, data_dir: str | None, mean: float) -> dict:
@@ -35,16 +34,14 @@ def work(*, seed: int, folder: pathlib.Path, data_dir: str | None, mean: float) 
 def tasks_of(folder: pathlib.Path, **cells: bool) -> list[Task]:
     """Three seeds of each cell; the values say whether it has to be alone."""
     return [
-        Task(
-            Cell(name, Call(work, {"mean": 1.0}, alone=alone), 2.0), seed, folder / name / f"{seed}"
-        )
+        Task(Cell(name, Call(work, {"mean": 1.0}, alone=alone)), seed, folder / name / f"{seed}")
         for name, alone in cells.items()
         for seed in range(3)
     ]
 
 
 def made(tasks: list[Task], count: int) -> dict[pathlib.Path, store.Run]:
-    found = list(jobs.run_all(tasks, count, data_dir=None, executing=NOTHING))
+    found = list(jobs.run_all(tasks, count, data_dir=None))
     assert sorted(task.folder for task, _ in found) == sorted(task.folder for task in tasks)
     return {task.folder: run for task, run in found}
 
@@ -101,9 +98,9 @@ def queue_of(*tasks: tuple[str, int], start: dict | None = None, seconds: dict |
         before = (start or {}).get((name, seed))
         folder = None if before is None else pathlib.Path(before[0], str(before[1]))
         training = Training({"dataset": "digits", "method": name})
-        cell = Cell(name, training, (seconds or {}).get(name, 1.0))
-        made_up.append(Task(cell, seed, pathlib.Path(name, str(seed)), folder))
-    return jobs._Queue(made_up)
+        made_up.append(Task(Cell(name, training), seed, pathlib.Path(name, str(seed)), folder))
+    expected = {pathlib.Path(name): (seconds or {}).get(name) for name, _ in tasks}
+    return jobs._Queue(made_up, expected)
 
 
 def idle(*cells: str, doing: Task | None = None):

@@ -1,16 +1,14 @@
 """What is run, what is not run again, and what is said of what did not succeed."""
 
-import contextlib
 import dataclasses
 import json
 
 import pytest
 
 from experiments import report
-from experiments.study import claims, data, identity, runner, store
+from experiments.study import claims, data, identity, rates, runner, store
 from experiments.study.measures import metric
 from experiments.study.store import Status
-from tff_het.simulation import runtime, several_workers
 
 
 def test_a_run_that_two_cells_share_is_made_once(harness, make):
@@ -76,8 +74,8 @@ def test_what_failed_is_shown_and_tried_again(harness, make):
     harness.run(make())
     page = harness.page(make())
     assert "RuntimeError: out of luck &amp; &lt;money&gt;" in page
-    assert "6 ok, 3 failed" in page and '<span class="failed">failed</span>' in page
-    assert ">undecided</span>: a exceeds b" in page
+    assert "6 ok, 3 failed" in page and '<td class="verdict failed">failed</td>' in page
+    assert ">undecided</strong>: a exceeds b" in page
     harness.order()
     harness.run(make())
     assert harness.calls == 3
@@ -127,9 +125,9 @@ def test_a_file_that_was_changed_since_is_named(harness, make):
 
 def test_expected_time_is_what_another_seed_took(harness, make):
     first, second, *_ = runner.plan(make(), "smoke", range(2), harness.folder)
-    assert runner.expected_seconds(first) == 2.0
+    assert rates.expected(first) is None
     run = runner.make(first, data_dir=None)
-    assert runner.expected_seconds(second) == run.record["seconds"] < 1.0
+    assert rates.expected(second) == run.record["seconds"] < 1.0
 
 
 def test_cells_that_do_not_fit_are_refused(make):
@@ -197,39 +195,11 @@ def test_result_is_one_file_that_says_all(harness, make):
     assert "TensorFlow Federated" in record["versions"] and "cores" in record["hardware"]
 
 
-@pytest.mark.parametrize("error", [runtime.WorkerDied, several_workers.NoWorkerLeft])
-def test_after_workers_died_the_rest_runs_on_new_ones(harness, make, monkeypatch, error):
-    """The run that met it has failed; those behind it are made all the same."""
-    used = []
-
-    @contextlib.contextmanager
-    def use():
-        used.append(len(used))
-        yield
-
-    make_one = runner._work
-
-    def dies_at_the_third(task, found, claim):
-        if harness.calls == 2 and len(used) == 1:
-            raise error("It is gone.")
-        return make_one(task, found, claim)
-
-    monkeypatch.setattr(runner, "_work", dies_at_the_third)
-    tasks = runner.plan(make(), "smoke", range(3), harness.folder)
-    executing = runner.Executing("made up", use)
-    runs = [run for _, run in runner.run_all(tasks, data_dir=None, executing=executing)]
-    assert len(used) == 2
-    failed = [run.error for run in runs if run.status is Status.FAILED]
-    assert failed == [f"{error.__name__}: It is gone."]
-    assert len(runs) == len(tasks) and harness.calls == len(tasks) - 1
-    harness.run(make())
-    assert "9 ok." in harness.page(make())
-
-
 def test_a_number_that_a_run_does_not_have_leaves_its_place_empty(harness, make):
     made = make()
-    position = dataclasses.replace(made.grids[0].positions[0], measure=metric("a", "auc"))
-    grid = dataclasses.replace(made.grids[0], positions=(position, made.grids[0].positions[1]))
-    made = dataclasses.replace(made, grids=(grid,))
+    first, *others = made.tables[0].places
+    places = (first._replace(measure=metric("a", "auc")), *others)
+    table = dataclasses.replace(made.tables[0], places=places)
+    made = dataclasses.replace(made, tables=(table,))
     harness.run(made)
     assert "not determined" in harness.page(made)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.study import page, papers, program, sections
+from experiments.study import page, papers, program, runner, sections
 from experiments.study.experiment import Experiment
 from experiments.study.store import Status
 
@@ -37,17 +37,17 @@ def experiment(request) -> Experiment:
 def section(experiment, folder) -> sections.Section:
     command = ["--scale=smoke", f"--output_dir={folder}"]
     assert program.main(experiment, None, command) == 0
-    found = sections.section(experiment, "smoke", folder)
+    found = runner.read(experiment, "smoke", folder)
     assert found is not None
-    return found
+    return sections.section(experiment, found)
 
 
 def test_everything_ran(section):
-    assert section.counts == f"{sum(1 for _ in section.times)} {Status.OK.value}"
+    assert section.counts == f"{len(section.results.runs)} {Status.OK.value}"
 
 
 def test_every_printed_place_is_filled_with_a_finite_number(experiment, section):
-    entries = {place: e for filled in section.grids for place, e in filled.entries.items()}
+    entries = {place: e for filled in section.tables for place, e in filled.entries.items()}
     assert {(p.row, p.column) for p in experiment.printed} <= set(entries)
     for place, entry in entries.items():
         assert entry.found is not None, f"{place}: {entry.ours}"

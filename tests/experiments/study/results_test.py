@@ -1,0 +1,120 @@
+"""Kept results: merged, read, shown, found outdated, and carried over a change of code."""
+
+import json
+
+import pytest
+
+from experiments import report
+from experiments.study import carry, pages, results, runner, sections
+from experiments.study.statistics import Verdict
+
+
+@pytest.fixture
+def kept(harness, make, monkeypatch, tmp_path):
+    """The merged results of the small experiment, in a folder of their own."""
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
+    made = make()
+    harness.run(made)
+    found = runner.read(made, "smoke", harness.folder)
+    assert results.merge([(made, found)]) == "hdafl_smoke.jsonl: 6 runs"
+    return made, found
+
+
+def shown(made, found):
+    section = sections.section(made, found)
+    entries = [e.ours for table in section.tables for e in table.entries.values()]
+    return entries, [check.row for claim in section.claims for check in claim.checks]
+
+
+def test_kept_results_show_what_the_runs_showed(kept):
+    made, found = kept
+    again = results.read(made, "smoke")
+    assert results.is_complete(again) and shown(made, again) == shown(made, found)
+    assert sections.section(made, again).figures == sections.section(made, found).figures
+
+
+def test_a_claim_is_judged_again_without_a_run(kept, make):
+    made, _ = kept
+    (claim,) = made.claims
+    (check,) = claim.checks
+    harder = type(check)(check.name, check.measure, 0.9, check.form)
+    object.__setattr__(claim, "checks", (harder,))
+    (judged,) = sections.section(made, results.read(made, "smoke")).claims
+    assert judged.verdict is Verdict.CONTRADICTED
+
+
+def test_files_say_what_was_run_and_with_what(kept):
+    first, *lines = map(json.loads, results.path_of("hdafl", "smoke").read_text().splitlines())
+    assert set(first) == {"code", "commits", "hardware", "runtime", "versions"}
+    assert len(lines) == 6 and all(line["made"] == 0 for line in lines)
+    assert all(line["work"] and line["key"] and line["seconds"] > 0 for line in lines)
+
+
+def test_merging_twice_changes_nothing_and_an_incomplete_table_is_not_shown(kept, make):
+    made, found = kept
+    before = results.path_of("hdafl", "smoke").read_bytes()
+    results.merge([(made, found)])
+    assert results.path_of("hdafl", "smoke").read_bytes() == before
+    assert not results.is_complete(results.read(make(second=0.4), "smoke"))
+
+
+def test_a_damaged_file_is_refused_by_line(kept):
+    made, _ = kept
+    path = results.path_of("hdafl", "smoke")
+    path.write_text(path.read_text().replace('"metrics":{', '"metrics":', 1))
+    with pytest.raises(ValueError, match="line 2 is damaged"):
+        results.read(made, "smoke")
+
+
+def _as_if_code_had_changed(made):
+    """Writes another key into all kept results."""
+    path = results.path_of("hdafl", "smoke")
+    runs = results.kept("hdafl", "smoke")
+    record = {"key": "of earlier code", "code": {"experiments.hdafl.old": "0"}}
+    old = {
+        place: results.Kept(run.folder, run.status, {**run.record, **record})
+        for place, run in runs.items()
+    }
+    results.write(path, old)
+    return path
+
+
+def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypatch):
+    made, _ = kept
+    path = _as_if_code_had_changed(made)
+    assert "experiments.hdafl.old" in report.stale([made])
+    monkeypatch.setattr(runner, "commit", lambda: "new")
+    (line,) = carry.carry([made], data_dir=None)
+    assert line.endswith("4 results carried to commit new") or "6 results" in line
+    assert report.stale([made]).startswith("All results are")
+    first = json.loads(path.read_text().splitlines()[0])
+    assert first["commits"][-1] == "new" and len(first["commits"]) == 2
+    # Now of a run whose number is another one.
+    _as_if_code_had_changed(made)
+    text = path.read_text()
+    lines = [json.loads(one) for one in text.splitlines()]
+    for one in lines[1:]:
+        one["metrics"]["value"] += 1.0
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    before = path.read_bytes()
+    (line,) = carry.carry([made], data_dir=None)
+    assert "not carried" in line and "gives other bytes now (value)" in line
+    assert path.read_bytes() == before
+
+
+def test_published_numbers_stand_where_runs_are_missing(make, monkeypatch, tmp_path):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "_SCALES", ("smoke",))
+    record = {
+        "section": "hdafl.made_up-smoke",
+        "commit": "abc1234",
+        "seeds": [0, 1],
+        "counts": "4 ok",
+        "entries": [["Values", "A", "x", 0.7, 0.6, 0.8, 2, ""]],
+        "claims": {"a exceeds b": [[0.2, 0.15, 0.25, 2, "0.100", "holds", "0.010", ""]]},
+    }
+    (tmp_path / "published.jsonl").write_text(json.dumps(record) + "\n")
+    section = pages.section(make())
+    (entry,) = section.tables[0].entries.values()
+    assert (entry.ours, entry.difference) == ("0.700 [0.600, 0.800]", "-0.100")
+    assert section.claims[0].verdict is Verdict.HOLDS and "abc1234" in section.made

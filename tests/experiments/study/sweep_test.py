@@ -1,0 +1,109 @@
+"""Sweeps: lists, grids and random draws; chosen on validation examples alone."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from experiments import sweep
+from experiments.study import runner
+from experiments.study.store import Run, Status
+
+PLUGIN = '''
+"""FedAvg whose updates are scaled."""
+from tff_het.kinds import Positive
+from tff_het.learning.client_work import local_sgd
+from tff_het.learning.composer import compose
+from tff_het.methods import METHODS
+
+def build(architecture, training, *, seed: int, strength: Positive = 1.0):
+    """Builds it.
+
+    Args:
+      architecture: The network.
+      training: Local training.
+      seed: Of the weights.
+      strength: Not used.
+    """
+    model = architecture.model()
+    return compose(model, local_sgd(model, training), seed=seed)
+
+METHODS.register("scaled", build)
+'''
+
+
+def test_points_are_all_combinations_and_draws_are_seeded():
+    over = ("a=1,2", "b=x;y,z", "c=log:0.001:1")
+    found = sweep.points(over, draws=3)
+    assert len(found) == 2 * 2 * 3 and found == sweep.points(over, draws=3)
+    assert {one["b"] for one in found} == {"x", "y,z"}
+    drawn = [float(one["c"]) for one in found[:3]]
+    assert len(set(drawn)) == 3 and all(0.001 <= value <= 1 for value in drawn)
+
+
+def test_an_option_of_a_method_varies_nothing_for_the_others():
+    found = sweep.points(["method=fed_prox,hdafl", "fed_prox.proximal_strength=0.1,1"], 1)
+    assert [len(one) for one in found] == [2, 2, 1] and found[2] == {"method": "hdafl"}
+
+
+@pytest.mark.parametrize(
+    "over", ["a", "a=", "=1", "a=1,1", "a=log:0:1", "a=uniform:2:1", "a=uniform:x:1"]
+)
+def test_other_forms_are_refused(over):
+    with pytest.raises(ValueError, match="--over takes"):
+        sweep.points([over], draws=2)
+
+
+def test_the_best_on_validation_examples_is_chosen_whatever_the_test_says():
+    over = sweep.points(["method=p,q", "rate=1,2"], 1)
+    validation = {"p1": 0.5, "p2": 0.6, "q1": 0.8, "q2": 0.7}
+
+    def run(one):
+        value = validation[one["method"] + one["rate"]]
+        metrics = {"validation": value, "test": 1 - value}
+        return Run(None, Status.OK, {"metrics": metrics})
+
+    runs = {(sweep._name(one), seed): run(one) for one in over for seed in (0, 1)}
+    results = runner.Results("quick", (0, 1), runs)
+    best = sweep.best(over, ["rate"], "validation", results)
+    assert best == [{"method": "p", "rate": "2"}, {"method": "q", "rate": "1"}]
+
+
+@pytest.mark.slow
+def test_a_rate_and_a_plugin_methods_own_parameter_in_one_command(tmp_path):
+    plugin, out = tmp_path / "scaled.py", tmp_path / "out"
+    plugin.write_text(PLUGIN)
+    code = sweep.main(
+        [
+            f"--plugin={plugin}", "--over=method=scaled,hdafl",
+            "--over=client_learning_rate=0.1,0.2", "--choose=client_learning_rate",
+            "--set=validation_fraction=0.1", "--set=rounds=1", "--set=local_steps=1",
+            "--seeds=2", f"--output_dir={out}",
+        ]
+    )  # fmt: skip
+    assert code == 0
+    with (out / "sweep" / "sweep-runs-quick.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    title = "local_test_accuracy_mean, client_learning_rate chosen on validation examples"
+    chosen = {row["row"]: float(row["ours"]) for row in rows if row["table"] == title}
+    gap = next(float(row["ours"]) for row in rows if row["row"] == "hdafl - scaled")
+    assert set(chosen) == {"scaled", "hdafl"}
+    assert np.isclose(gap, chosen["hdafl"] - chosen["scaled"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        ([], "--over says what varies"),
+        (["--over=rounds=1,x"], "rounds"),
+        (["--over=rounds=1,2", "--choose=batch_size"], "--choose names settings of --over"),
+        (["--over=rounds=1,2", "--choose=rounds"], "needs validation examples"),
+        (["--over=rounds=1,2", "--choose=rounds", "--select=local_test_accuracy_mean"], "test"),
+        (["--over=no_such=1,2"], "no_such"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(argv, error, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        sweep.main(argv)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and error in line
