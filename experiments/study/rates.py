@@ -211,7 +211,7 @@ class Probing:
 
 
 def _of_rounds(run: Run, busy: float) -> _Probe:
-    """What the probe of a training measured, in whose time cores were busy for so many seconds."""
+    """What a training's probe measured; `busy` is what its cores took, in seconds."""
     rows = records.read_table(run.files / "times.csv")
     # The first round's warm-up, and that of the first of two evaluations, are part of the start.
     seconds = statistics.mean(float(row["training_seconds"]) for row in rows[1:])
