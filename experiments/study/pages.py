@@ -34,6 +34,7 @@ _PUBLISHED = (
     'Sections made "as published" show what this page said before runs were kept; '
     "`experiments/results/` has the runs of all others."
 )
+_UNITS = "Checks of accuracies are in percentage points. Our own checks are not counted above."
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
 
@@ -137,6 +138,7 @@ def _page(
         f"# {title}",
         f"**Does it reproduce?** {_answer(claims)}: {_summary(claims)}.",
         files.as_table([_HEAD, *rows]),
+        _UNITS,
         known.beginning,
     ]
     notes = Counter(made.experiment.scales[made.scale].note for made in shown.values())

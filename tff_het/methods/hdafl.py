@@ -38,8 +38,8 @@ def build_hdafl(
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
       seed: The initial weights follow from it.
-      local_layers: The specific part: names of layers, or a predicate on variable
-        paths; the architecture's classifier by default.
+      local_layers: The specific part: names of layers (in Python also a predicate on variable
+        paths); the architecture's classifier by default.
       aggregator: The mean weighted by examples by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
