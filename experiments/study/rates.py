@@ -51,7 +51,7 @@ class Rate(NamedTuple):
     def seconds(self, jobs: int) -> float:
         """Returns how long it takes as one of `jobs` that share all cores."""
         num_cores = len(os.sched_getaffinity(0))
-        return self.start + self.rest * max(1.0, self.cores * jobs / num_cores)
+        return self.start + self.rest * max(1.0, min(self.cores, num_cores) * jobs / num_cores)
 
 
 class _Probe(NamedTuple):
@@ -202,24 +202,24 @@ class Probing:
                 if run is None or run.status is not Status.OK:
                     print(f"  {run and run.error}", file=sys.stderr)
                     return None
-                if isinstance(work, Training):
-                    self._made[key] = _of_rounds(run, busy)
-                else:
-                    seconds = run.record["seconds"]
-                    self._made[key] = _Probe(length, seconds, busy / seconds)
+                seconds = run.record["seconds"]
+                found = _Probe(length, seconds, busy / seconds)
+                self._made[key] = _of_rounds(run, found) if isinstance(work, Training) else found
         return _Probe(*self._made[key])
 
 
-def _of_rounds(run: Run, busy: float) -> _Probe:
-    """What a training's probe measured; `busy` is what its cores took, in seconds."""
+def _of_rounds(run: Run, whole: _Probe) -> _Probe:
+    """Returns what the probe of a training says of its rounds."""
     rows = records.read_table(run.files / "times.csv")
     # The first round's warm-up, and that of the first of two evaluations, are part of the start.
     seconds = statistics.mean(float(row["training_seconds"]) for row in rows[1:])
     evaluation = float(rows[-1]["evaluation_seconds"])
     rest = len(rows) * seconds + 2 * evaluation
-    start = max(0.0, run.record["seconds"] - rest)
+    start, cores = max(0.0, whole.seconds - rest), whole.cores
+    if rest > start / 2:  # A start keeps little more than one core busy; for less it would count.
+        cores = (cores * whole.seconds - start) / rest
     length = run.metrics["steps_total"] / len(rows)
-    return _Probe(length, seconds, max(0.0, busy - start) / rest, evaluation, start)
+    return _Probe(length, seconds, cores, evaluation, start)
 
 
 def _first_and_last(
