@@ -23,24 +23,27 @@ def main(argv: Sequence[str]) -> int:
     """Trains all methods, one after another, and compares them; returns the exit code."""
     config = command_line.run_config(argv, __doc__)
     # Here, since they bring TensorFlow, which help and errors of use come without.
-    from experiments.run import aggregation, comparison, executing, one, processes, setup
+    from experiments.run import aggregation, comparison, one, processes, setup
+    from tff_het.simulation import runtime, several_workers
 
     run = config.run
     with command_line.errors_in_one_line():
         folder = command_line.folder(run.output_dir)
-        runtime = executing.use(
-            run.runtime,
-            run.workers,
-            run.worker_deadline,
-            shared_examples_dir=run.shared_examples_dir,
-            clients_in_parallel=run.clients_in_parallel,
-        )
+        if run.workers is None:
+            executing = runtime.use(run.runtime, clients_in_parallel=run.clients_in_parallel)
+        else:
+            executing = several_workers.use(
+                run.workers,
+                deadline=run.worker_deadline or several_workers.DEADLINE_SECONDS,
+                shared_examples_dir=run.shared_examples_dir,
+                clients_in_parallel=run.clients_in_parallel,
+            )
         made = setup.make(config)
         for name in config.method.method:  # Refused before anything is written.
             one.rounds_done(folder / name, made, processes.identity(made, name))
         built = processes.build(made)
         promised = aggregation.describe(made)
-        with runtime:
+        with executing:
             folder.mkdir(parents=True, exist_ok=True)
             with command_line.errors_in_one_line(exit_code=1):
                 comparison.describe(made, folder)

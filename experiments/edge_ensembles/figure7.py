@@ -8,7 +8,7 @@ from experiments.edge_ensembles import settings as edge
 from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, METHODS, MIX, ONCE, OPT
 
 _INITIAL = s.metric(edge.INITIAL, edge.TRAINED_ACCURACY)
-_BY_TEST = {m: f"{edge.run_name(method=m)}, judged by the test set" for m in (OPT, MIX)}
+_BY_TEST = {m: f"{edge.run_name(method=m)}, selected on the test set" for m in (OPT, MIX)}
 
 
 def _cells(size: edge.Size) -> Iterator[s.Cell]:
@@ -46,7 +46,7 @@ EXPERIMENT = s.Experiment(
     scales=edge.scales(_cells),
     tables=[
         edge.table("Accuracy on the whole test set, Type I; devices without ensembling", _ROWS),
-        edge.table("Models judged by the test set, as in the paper", {"10 acquisitions": _JUDGED}),
+        edge.table("Models selected on test data, as in the paper", {"10 acquisitions": _JUDGED}),
     ],
     claims=[
         _like_mix(

@@ -100,7 +100,7 @@ def find(
         return fitting
     if name in RENAMED:
         raise ValueError(f"{shown} is now called {RENAMED[name]}.")
-    having: dict[str, list[str]] = {}  # Role -> who has it, and is not chosen.
+    having: dict[str, list[str]] = {}  # Role -> owners that have it and are not chosen.
     for role, other, known in owners():
         if option in known and owner in ("", other):
             having.setdefault(role, []).append(other)

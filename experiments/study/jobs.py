@@ -205,7 +205,7 @@ class _Queue:
         return task
 
     def _pays(self, cell: Path, left: int) -> bool:
-        """Whether to build once more is faster than to leave the runs to who has built."""
+        """Whether building once more is faster than leaving the runs to those that have built."""
         taken = self._seconds[cell]
         if not taken:
             return True

@@ -38,7 +38,7 @@ class Making:
         machines: each run is made once.
       seeds: Seeds 0 to this, exclusive. Default: what the scale has.
       dry_run: Print the plan with the time it may take, and stop. Where nothing similar was run
-        before, short probes say how fast this machine is; they need the data.
+        before, short probes say how fast this machine is; they need the data in --data_dir.
       jobs: Runs made at the same time, each in a process of its own. Default: one a core. No result
         depends on it; what measures time runs alone.
     """

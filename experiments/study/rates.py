@@ -25,6 +25,7 @@ from tff_het import kept
 from tff_het.simulation import records, runtime
 
 _ROUNDS, _LONGER_ROUNDS = 8, 4  # Of the first probe, and of those with more steps in a round.
+_AT_HAND = {"digits", "digits_vqa"}  # They come with scikit-learn.
 _FEW_STEPS = 100  # In a round of the first probe, of all clients together.
 _FEW = 2  # Rounds or the like of a function's first probe: some need more than one.
 _DIFFERENCE_SECONDS = 0.5  # Between a round of the first probe and of the last: more than noise.
@@ -104,8 +105,16 @@ def expected(task: Task, jobs: int = 1) -> float | None:
 
 
 def probe(tasks: Sequence[Task], *, data_dir: str | None) -> None:
-    """Makes probes of the runs of which nothing is known, once for all seeds."""
-    cells = {task.folder.parent: task for task in tasks if recorded(task) is None}
+    """Makes probes of the runs of which nothing is known, once for all seeds.
+
+    Without a folder of data sets, what would have to be downloaded stays unknown.
+    """
+    cells = {
+        task.folder.parent: task
+        for task in tasks
+        if (data_dir is not None or {*task.cell.work.data_sets} <= _AT_HAND)
+        and recorded(task) is None
+    }
     cells = {f: t for f, t in cells.items() if f.name not in _read(t)["runs"]}
     with runtime.use("in_process") if cells else contextlib.nullcontext():
         for number, (folder, task) in enumerate(cells.items(), start=1):
@@ -211,7 +220,7 @@ class Probing:
 def _of_rounds(run: Run, whole: _Probe) -> _Probe:
     """Returns what the probe of a training says of its rounds."""
     rows = records.read_table(run.files / "times.csv")
-    # The first round's warm-up, and that of the first of two evaluations, are part of the start.
+    # The start includes the warm-up of the first round and of the first of two evaluations.
     seconds = statistics.mean(float(row["training_seconds"]) for row in rows[1:])
     evaluation = float(rows[-1]["evaluation_seconds"])
     rest = len(rows) * seconds + 2 * evaluation

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.run import processes, setup
-from experiments.run.config import RunConfig
 from tff_het import seeding
 from tff_het.simulation.feeding import ClientInput, Prepared, run_round
 
@@ -29,9 +28,7 @@ def round_times(
       rounds are longer than the last one's.
     """
     del folder
-    values = {**flags, "seed": str(seed), "method": ",".join(methods)}
-    values |= {} if data_dir is None else {"data_dir": data_dir}
-    made = setup.make(RunConfig.of(**values))
+    made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method=",".join(methods))
     built = processes.build(made)
     prepared = {name: Prepared(process, made.population) for name, process in built.items()}
     states = {name: process.initialize() for name, process in built.items()}

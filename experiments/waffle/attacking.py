@@ -187,7 +187,7 @@ def deal(examples: Examples, course: Course, seed: int) -> tuple[Population, Pop
 
 
 def _targets(observed: Observed, what: str, local: str) -> list[Target]:
-    """Every client under attack, by an attacker who takes local variables from there sees it."""
+    """Every client under attack, by an attacker whose local variables come from `local`."""
     found = []
     for seen in observed.round.clients:
         one = seen if local == attacker.PRIVATE else seen.public

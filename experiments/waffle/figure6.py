@@ -27,8 +27,8 @@ def _claims(data: str) -> list[s.Claim]:
             {"mean accuracy over all rounds, majority - minority": lag},
         ),
         s.better(
-            f"({data}) FedAvg's curve of the minority is not as smooth as that of the majority, "
-            "nor as WAFFLe's of the minority.",
+            f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as "
+            "WAFFLe's minority curve.",
             lambda curve: s.roughness(*curve),
             {"FedAvg's minority": minority},
             {"FedAvg's majority": majority, "WAFFLe's minority": waffles},

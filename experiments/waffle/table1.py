@@ -46,7 +46,7 @@ _NOTES = {
     "CIFAR-10, WAFFLe": {_SENT: _UNEXPLAINED},
 }
 _MLP = "784 x 200 + 200 x 10 is 158,800, without biases"
-_LENET = f"{_UNEXPLAINED}; it is that of a LeNet-5 without biases"
+_LENET = f"{_UNEXPLAINED}; a LeNet-5 without biases has it"
 for _method in BASELINES:
     _NOTES |= {f"MNIST, {_method}": {_SENT: _MLP}, f"CIFAR-10, {_method}": {_SENT: _LENET}}
 

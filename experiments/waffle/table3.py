@@ -92,8 +92,8 @@ EXPERIMENT = s.Experiment(
             {"not known": FITTED},
         ),
         s.claim(
-            "Ours, added when the runs had been seen: every attacker without the private part has "
-            "so little success, also one who takes local variables as they begin",
+            "Ours, added when the runs had been seen: without the private part no attacker exceeds "
+            "60 %, even with the initial local variables",
             {"60 % - WAFFLe, initial variables": _WELL_ABOVE_CHANCE - _accuracy(WAFFLE, INITIAL)},
         ),
         s.claim(

@@ -102,7 +102,7 @@ def test_all_start_from_a_model_trained_at_the_server_on_the_same_division(exper
     of_data = ("dataset", "partition", "disjoint_classes.classes", "num_clients", "model")
     of_server = ("initial_examples", "selection_examples", "validation_fraction")
     for name, work in works(experiment, scale).items():
-        assert work.uses_test_data == ("judged by the test set" in name)
+        assert work.uses_test_data == ("selected on the test set" in name)
         if work.start is None:
             assert flags(work)["pooled"] == "server"
             continue

@@ -8,22 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Drawing
 
+import experiments.study as s
 from experiments import report
 from experiments.study import runner, store
-from experiments.study.experiment import (
-    Call,
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Form,
-    Place,
-    Printed,
-    Scale,
-    Table,
-)
-from experiments.study.measures import metric
 
 SEEDS = 3
 
@@ -52,26 +39,26 @@ def draw(results) -> Drawing | None:
     return figure
 
 
-def experiment(*, data_sets: tuple[str, ...] = (), second: float = 0.5) -> Experiment:
-    def cell(name: str, mean: float, needs: tuple[str, ...] = ()) -> Cell:
-        return Cell(name, Call(value, {"mean": mean}, needs))
+def experiment(*, data_sets: tuple[str, ...] = (), second: float = 0.5) -> s.Experiment:
+    def cell(name: str, mean: float, needs: tuple[str, ...] = ()) -> s.Cell:
+        return s.Cell(name, s.Call(value, {"mean": mean}, needs))
 
-    form = Form(digits=3)
-    a, b = metric("a", "value"), metric("b", "value")
-    return Experiment(
+    form = s.Form(digits=3)
+    a, b = s.metric("a", "value"), s.metric("b", "value")
+    return s.Experiment(
         "hdafl.made_up",
         "Made up",
         {
-            "smoke": Scale(
+            "smoke": s.Scale(
                 (cell("a", 0.7), cell("b", second, data_sets), cell("same as a", 0.7)),
                 SEEDS,
                 "Few.",
             )
         },
-        tables=(Table("Values", (Place("A", "x", a, form), Place("B", "x", b, form))),),
-        printed=(Printed("A", "x", 0.8, "A 0.8", "Table 9", interval=0.1, note="adds up to 1"),),
-        claims=(Claim("a exceeds b", (Check("a - b", a - b, 0.1, form),)),),
-        figures=(Figure("A line", "A line as well.", draw),),
+        tables=(s.Table("Values", (s.Place("A", "x", a, form), s.Place("B", "x", b, form))),),
+        printed=(s.Printed("A", "x", 0.8, "A 0.8", "Table 9", interval=0.1, note="adds up to 1"),),
+        claims=(s.Claim("a exceeds b", (s.Check("a - b", a - b, 0.1, form),)),),
+        figures=(s.Figure("A line", "A line as well.", draw),),
     )
 
 
@@ -91,15 +78,15 @@ class Harness:
     def calls(self) -> int:
         return json.loads(self._state.read_text())["calls"] if self._state.exists() else 0
 
-    def run(self, made: Experiment, data_dir: str | None = None) -> list:
+    def run(self, made: s.Experiment, data_dir: str | None = None) -> list:
         store.write_seeds(self.folder / made.paper / made.name / "smoke", range(SEEDS))
         tasks = runner.plan(made, "smoke", range(SEEDS), self.folder)
         return [runner.make(task, data_dir=data_dir) for task in tasks]
 
-    def report(self, made: Experiment) -> pathlib.Path:
+    def report(self, made: s.Experiment) -> pathlib.Path:
         return report.write([made], self.folder)
 
-    def page(self, made: Experiment) -> str:
+    def page(self, made: s.Experiment) -> str:
         """The page without its times."""
         return without_times(self.report(made).read_text())
 

@@ -97,7 +97,8 @@ def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
 
 def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
     assert program.main(EXPERIMENT, None, ["--scale=paper", "--dry_run"]) == 0
-    assert "360 runs, unknown" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "360 runs, unknown" in printed.out and "Probe" not in printed.err
 
 
 def test_help_has_the_harness_flags(capsys):
