@@ -14,8 +14,9 @@ from tff_het import kept
 from tff_het.backend.names import keras, tff
 from tff_het.learning import aggregators
 from tff_het.learning.augmentation import crop_and_flip
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.works import local_sgd
 from tff_het.models import architectures, objectives
 
 
@@ -211,7 +212,7 @@ def test_processes_share_what_does_not_depend_on_the_seed():
     others = (
         process_of(training=sgd(rate=0.2)),
         process_of(units=4),
-        process_of(penalty=lambda variables, start: 0.0),
+        process_of(penalty=lambda download, state: lambda variables: 0.0),
     )
     assert len({id(p.next) for p in (first, *others)}) == 4
 

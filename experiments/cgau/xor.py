@@ -8,7 +8,7 @@ import numpy as np
 from tff_het import methods, seeding
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.simulation import cohorts, loop
 

@@ -11,7 +11,7 @@ from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
 from tff_het.learning import batching
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import cohorts
 

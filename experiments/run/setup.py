@@ -12,7 +12,7 @@ from experiments.run import data, training
 from experiments.run.config import RunConfig
 from tff_het import datasets, partitions
 from tff_het.clients import Population
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import adversary, architectures
 from tff_het.models.layers import Layers
 from tff_het.simulation import cohorts, loop, records

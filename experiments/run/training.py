@@ -6,7 +6,7 @@ from experiments.run.config import RunConfig
 from tff_het.backend.names import tff
 from tff_het.learning import acquisition
 from tff_het.learning.augmentation import crop_and_flip
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import objectives
 from tff_het.models.model import PerExample
 

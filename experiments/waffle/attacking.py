@@ -21,7 +21,7 @@ from tff_het.attacks.attacker import Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.simulation import cohorts, loop
 

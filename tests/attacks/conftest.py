@@ -12,7 +12,7 @@ from tff_het import methods, seeding
 from tff_het.attacks.membership import Target
 from tff_het.attacks.observation import observe
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures, networks
 

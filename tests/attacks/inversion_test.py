@@ -11,7 +11,8 @@ from tff_het.attacks import inversion
 from tff_het.attacks.attacker import Reconstructed
 from tff_het.attacks.inversion import Inversion, Settings
 from tff_het.backend.names import keras, tff
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Weights
 from tff_het.simulation import runtime

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 from tff_het import datasets, methods, partitions
 from tff_het.clients import Population
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.backend.names import tff
 

@@ -8,7 +8,7 @@ from tff_het.evaluation import acquired
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning.acquisition import Acquisition, Pool
 from tff_het.learning.client_work import ClientState
-from tff_het.learning.work_variants import Kept
+from tff_het.learning.works import Personal
 from tff_het.models.model import ClientContext, Variables, Weights
 
 LABELS = np.arange(20, dtype=np.int32) % 4
@@ -57,7 +57,7 @@ def test_read_off_the_state(wrapped):
     taken = np.zeros(30, np.int32)
     taken[[4, 9]], taken[[0, 19]] = 1, 2
     pool = Pool(taken, np.array([7, 8], np.int32))
-    state = state_of(Kept(NOTHING, np.bool_(True), pool) if wrapped else pool)
+    state = state_of(Personal(NOTHING, pool) if wrapped else pool)
     places = acquiring.draw(settings, LABELS, pool.seed).pool.numpy()
     first, second = acquired.examples(settings, state, LABELS)
     np.testing.assert_array_equal(first, places[[4, 9]])

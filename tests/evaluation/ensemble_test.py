@@ -16,7 +16,8 @@ from tff_het.clients import Client, Population
 from tff_het.evaluation.communication import sending_local_models
 from tff_het.evaluation.ensemble import new_test
 from tff_het.evaluation.local_test import global_test
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures, networks
 from tff_het.models.model import Variables
@@ -50,7 +51,7 @@ def variables_of(process: FederatedProcess, seed: int) -> Variables:
 
 
 def server_state_of(variables: Variables) -> ServerState:
-    return ServerState(np.int32(0), *variables, distributor=(), aggregator=(), server_step=())
+    return ServerState(np.int32(0), *variables, aggregator=(), server_step=())
 
 
 def columns(num: int, seed: int = 1) -> dict[str, np.ndarray]:

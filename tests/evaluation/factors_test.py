@@ -6,7 +6,8 @@ import pytest
 from tff_het import methods
 from tff_het.backend.names import tff
 from tff_het.evaluation import factors, figures
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.models.model import Model, Weights
 

@@ -7,7 +7,7 @@ from tff_het import methods
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation import fairness
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import adversary, architectures
 
 

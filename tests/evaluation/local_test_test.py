@@ -9,7 +9,8 @@ from tff_het import methods
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation.local_test import global_test, has_global_model, local_test
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures, networks
 from tff_het.models.model import Variables
@@ -48,7 +49,7 @@ def variables_of(process: FederatedProcess, seed: int) -> Variables:
 
 
 def server_state_of(variables: Variables) -> ServerState:
-    return ServerState(np.int32(0), *variables, distributor=(), aggregator=(), server_step=())
+    return ServerState(np.int32(0), *variables, aggregator=(), server_step=())
 
 
 def columns(rng: np.random.Generator, num: int) -> dict[str, np.ndarray]:

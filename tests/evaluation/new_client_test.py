@@ -9,7 +9,7 @@ import tensorflow as tf
 from tff_het import methods
 from tff_het.backend.names import tff
 from tff_het.evaluation.new_client import NewClient
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.simulation import start as starts
 

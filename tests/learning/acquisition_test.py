@@ -12,16 +12,13 @@ from tff_het.backend.names import keras, tff
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning.acquisition import Acquisition
-from tff_het.learning.client_work import (
-    ClientState,
-    Download,
-    LocalTraining,
-    local_sgd,
-    sgd_steps,
-)
+from tff_het.learning.client_work import ClientState, Download
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.steps import fit, proximal
+from tff_het.learning.works import local_sgd
 from tff_het.models import architectures, keras_model, networks
 from tff_het.models.layers import Dropout
-from tff_het.models.model import ClientContext, Variables
+from tff_het.models.model import ClientContext
 
 FEATURES, CLASSES = 6, 3
 SPEC = collections.OrderedDict(
@@ -335,19 +332,15 @@ def test_labels_that_were_not_acquired_are_not_read(dropped):
 
 
 def test_round_against_steps_on_the_same_examples(model):
-    """Two acquisitions, each with fresh momentum; the penalty's start is that of the round."""
+    """Two acquisitions, each with fresh momentum; the penalty knows the start of the round."""
     settings_ = Acquisition("max_entropy", 5, 2, pool_size=20, kept_per_class=1, dropout_samples=1)
     training = settings(settings_)
     examples, pool = make_examples(30), acquiring.initial(settings_, 1)
     start = model.initial_variables(0)
 
-    def penalty(variables: Variables, origin: Variables) -> tf.Tensor:
-        pairs = zip(
-            variables.global_weights.trainable, origin.global_weights.trainable, strict=True
-        )
-        return tf.add_n([tf.reduce_sum(tf.square(a - b)) for a, b in pairs])
-
-    result = rounds_of(model, training, penalty)(start, examples, pool)
+    result = rounds_of(model, training, lambda download, state: proximal(2.0, download.weights))(
+        start, examples, pool
+    )
     places, kept = (d.numpy() for d in acquiring.draw(settings_, examples["y"], pool.seed))
     variables, totals = start, collections.Counter()
     for turn in (1, 2):
@@ -357,7 +350,7 @@ def test_round_against_steps_on_the_same_examples(model):
         rows = np.concatenate([places[acquired], kept])
         assert len(rows) == 8
         batch = {name: column[rows] for name, column in examples.items()}
-        variables, metrics = sgd_steps(
+        variables, metrics = fit(
             model,
             dataclasses.replace(training, acquisition=None),
             variables,
@@ -365,7 +358,7 @@ def test_round_against_steps_on_the_same_examples(model):
             context_of(8),
             SEED,  # Nothing is drawn.
             tf.constant(0),
-            lambda values, _: penalty(values, start),
+            proximal(2.0, start.global_weights),
         )
         totals.update(
             {name: metrics[name].total.numpy() for name in ("loss", "accuracy")}

@@ -10,7 +10,7 @@ from tff_het import methods, seeding
 from tff_het.backend.names import tff
 from tff_het.evaluation import communication
 from tff_het.learning import aggregators
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 
 on_each_runtime = pytest.mark.usefixtures("each_runtime")

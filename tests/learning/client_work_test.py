@@ -9,13 +9,10 @@ import pytest
 import tensorflow as tf
 
 from tff_het.backend.names import keras, tff
-from tff_het.learning.client_work import (
-    ClientState,
-    Download,
-    LocalTraining,
-    local_sgd,
-    sgd_steps,
-)
+from tff_het.learning.client_work import ClientState, Download
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.steps import fit
+from tff_het.learning.works import local_sgd
 from tff_het.models import keras_model
 from tff_het.models.layers import Dropout
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Variables
@@ -54,9 +51,7 @@ def run(model, training, variables, examples, *, round_num=0, seed=SEED):
     n = len(examples["y"])
     context = ClientContext(tf.constant(2), tf.constant(n), tf.constant(0))
     traced = tf.function(
-        lambda: sgd_steps(
-            model, training, variables, examples, context, seed, tf.constant(round_num)
-        )
+        lambda: fit(model, training, variables, examples, context, seed, tf.constant(round_num))
     )
     return traced()
 
@@ -293,7 +288,7 @@ def test_each_step_has_a_seed_of_its_own():
     # Eagerly the loop's body is called once a step.
     context = ClientContext(tf.constant(2), tf.constant(4), tf.constant(0))
     recorded = dataclasses.replace(dropped, loss=recording_loss)
-    sgd_steps(recorded, settings(epochs=3), variables, examples, context, SEED, tf.constant(0))
+    fit(recorded, settings(epochs=3), variables, examples, context, SEED, tf.constant(0))
     assert len({tuple(seed.numpy()) for seed in seeds}) == 3
     losses = {float(dropped.loss(variables, batch, context, s, True).loss) for s in seeds}
     assert len(losses) == 3

@@ -1,6 +1,7 @@
 """The composer: TFF's own parts fit, metrics are of all examples, the user's functions count."""
 
 import collections
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,16 +9,20 @@ import tensorflow as tf
 
 from tff_het import seeding
 from tff_het.backend.names import keras, tff
+from tff_het.evaluation import communication
 from tff_het.learning.client_work import (
     ClientResult,
     ClientWork,
-    LocalTraining,
+    Download,
     Mean,
-    local_sgd,
+    reads_round,
+    starts_with_nothing,
 )
 from tff_het.learning.composer import compose
-from tff_het.learning.server_step import apply_update
-from tff_het.learning.types import type_of
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.learning.server_step import ServerStep, apply_update
+from tff_het.learning.works import local_sgd
 from tff_het.models import keras_model
 from tff_het.models.model import Variables, Weights
 
@@ -335,7 +340,10 @@ def rounds_work(model) -> ClientWork:
             state=state._replace(work=seen),
         )
 
-    return ClientWork(train, initial_work=lambda seed, local: tf.constant(100), uses_round=True)
+    def init(client, seed, server_state):
+        return starts_with_nothing(client, seed, server_state)._replace(work=np.int32(100))
+
+    return ClientWork(train, init, reads_round)
 
 
 def test_client_works_see_round_client_and_their_state(model):
@@ -354,7 +362,7 @@ def test_client_works_see_round_client_and_their_state(model):
             client["state"] = kept[int(client["client"])]
         state = output.state
     download = process.download(state)
-    assert download["round"] == 3
+    assert download.round == 3
     assert process.client_update(download, clients)[0]["metrics"]["round"].total == 3.0
 
 
@@ -364,7 +372,7 @@ def test_parts_where_nothing_travels():
         {"aggregator": tff.aggregators.MeanFactory()},
         {"server_step": apply_update(model)},
     ):
-        with pytest.raises(ValueError, match="nothing to distribute, aggregate"):
+        with pytest.raises(ValueError, match="nothing to aggregate"):
             make_process(model, **parts)
 
 
@@ -437,51 +445,49 @@ def test_predictions_for_no_examples(split_process):
     assert outputs["logits"].shape == (0, 3)
 
 
-# --- Distributors -----------------------------------------------------------------------------
+# --- What clients read, and how many take part ---------------------------------------------------
 
 
-def halving(weights_type: tff.Type) -> tff.learning.templates.DistributionProcess:
-    """Sends half of every weight, and counts how often it did."""
+class Sent(NamedTuple):
+    change: Weights
+    read: tf.Tensor
 
-    @tff.tensorflow.computation(weights_type)
-    def half(weights):
-        return tf.nest.map_structure(lambda w: w / 2, weights)
 
-    @tff.tensorflow.computation(np.int32)
-    def increment(count):
-        return count + 1
+def reading_process(model) -> FederatedProcess:
+    """Clients send back a number that the server keeps for its step; it counts participants."""
 
-    @tff.tensorflow.computation
-    def zero():
-        return tf.zeros([], tf.int32)
-
-    @tff.federated_computation
-    def init_fn():
-        return tff.federated_eval(zero, tff.SERVER)
-
-    @tff.federated_computation(
-        tff.FederatedType(np.int32, tff.SERVER), tff.FederatedType(weights_type, tff.SERVER)
-    )
-    def next_fn(count, weights):
-        sent = tff.federated_broadcast(tff.federated_map(half, weights))
-        return tff.templates.MeasuredProcessOutput(
-            tff.federated_map(increment, count), sent, tff.federated_value((), tff.SERVER)
+    def train(download, examples, client, seed, state):
+        del examples, seed
+        assert download.round == ()
+        change = tf.nest.map_structure(tf.zeros_like, download.weights)
+        return ClientResult(
+            update=Sent(change, download.more),
+            weight=tf.cast(tf.minimum(client.num_examples, 1), tf.float32),
+            metrics=collections.OrderedDict(),
+            state=state,
         )
 
-    return tff.learning.templates.DistributionProcess(init_fn, next_fn)
+    def step(state, weights, sent, participants):
+        return sent.read + participants, weights, collections.OrderedDict(count=participants)
+
+    work = ClientWork(train, reads=lambda state: Download(state.weights, (), state.server_step))
+    server_step = ServerStep(lambda: tf.constant(7.0), step, counts_participants=True)
+    return compose(model, work, server_step=server_step, seed=1)
 
 
-def test_a_distributor_with_state_serves_next_and_its_two_halves_alike(model):
-    process = make_process(model, distributor=halving(type_of(model.tensor_specs.global_weights)))
-    state, output, sent = one_round(process)
+def test_clients_read_the_server_step_and_those_with_examples_are_counted(model):
+    process = reading_process(model)
+    state, output, sent = one_round(process, (8, 0, 3))
+    assert output.state.server_step == 7 + 2
+    assert output.metrics["server_step"]["count"] == 2
     uploads = [
         collections.OrderedDict((k, result[k]) for k in ("update", "weight", "metrics"))
         for result in sent
     ]
     halves = process.server_update(state, uploads)["state"]
-    assert output.state.distributor == halves.distributor == 1
-    for a, b in zip(output.state.weights.trainable, halves.weights.trainable, strict=True):
-        np.testing.assert_array_equal(a, b)
-    # The clients started from half of the weights: with the whole ones they send something else.
-    whole = one_round(make_process(model))[2]
-    assert not np.array_equal(sent[0]["update"].trainable[0], whole[0]["update"].trainable[0])
+    tf.nest.map_structure(np.testing.assert_array_equal, output.state, halves)
+    plain = communication.ledger(make_process(model))
+    found = communication.ledger(process)
+    assert found.bytes_down == plain.bytes_down + 4
+    # Both numbers, the one that was read and the one that is counted; no metrics.
+    assert found.bytes_up == plain.bytes_up - plain.metrics_bytes_up + 8

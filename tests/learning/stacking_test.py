@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import ClientResult, ClientWork
+from tff_het.learning.client_work import ClientResult, ClientWork, reads_round
 from tff_het.learning.stacking import Signed, StackFactory, signed, signed_type
 from tff_het.models.model import ClientContext, Weights
 
@@ -59,7 +59,7 @@ def test_who_counts_nothing_is_left_out(stacked):
 
 def test_signed_work_differs_in_its_update_alone():
     result = ClientResult([tf.ones([3])], tf.constant(2.0), collections.OrderedDict(), ())
-    work = ClientWork(lambda *args: result, initial_work=lambda seed, local: seed, uses_round=True)
+    work = ClientWork(lambda *args: result, reads=reads_round, upload_share=0.5)
     found = signed(work)
     client = ClientContext(tf.constant(6), tf.constant(10), tf.constant(0))
     trained = found.train(None, None, client, None, None)

@@ -7,7 +7,7 @@ import pytest
 
 from tff_het import methods
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
 pytestmark = pytest.mark.usefixtures("worker")

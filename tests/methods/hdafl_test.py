@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tff_het import methods, seeding
 from tff_het.backend.names import keras, tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
 pytestmark = pytest.mark.usefixtures("worker")

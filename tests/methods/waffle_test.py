@@ -10,7 +10,8 @@ from scipy.special import digamma
 from tff_het import methods, seeding
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, factorized, networks
 from tff_het.models.model import Variables
@@ -165,11 +166,12 @@ def test_cached_globals_are_those_after_the_clients_last_training():
     trained = tf.nest.map_structure(np.add, state.weights, sent["update"])
     expected = plain.predict(trained, sent["state"], x)["logits"]
     kept = keeping.init_state(0, SEED, state)
-    fresh = keeping.predict(state.weights, kept, x)["logits"]
+    fresh = keeping.predict(*keeping.adapt(state, kept, x), x)["logits"]
     np.testing.assert_array_equal(fresh, plain.predict(state.weights, given["state"], x)["logits"])
     after = keeping.client_update(keeping.download(state), [{**given, "state": kept}])[0]["state"]
-    later = tf.nest.map_structure(lambda w: w + np.float32(1), state.weights)
-    np.testing.assert_allclose(keeping.predict(later, after, x)["logits"], expected, atol=1e-5)
+    weights = tf.nest.map_structure(lambda w: w + np.float32(1), state.weights)
+    own = keeping.adapt(state._replace(weights=weights), after, x)
+    np.testing.assert_allclose(keeping.predict(*own, x)["logits"], expected, atol=1e-5)
 
 
 def test_layers_that_cannot_be_factorised_are_refused():

@@ -22,7 +22,7 @@ class Process:
         return ClientState(Weights([start], []), (), np.int32(0))
 
 
-SERVER = ServerState(np.int32(9), Weights([], []), Weights([], []), (), (), ())
+SERVER = ServerState(np.int32(9), Weights([], []), Weights([], []), (), ())
 
 
 def trained(value: float, rounds: int) -> ClientState:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tff_het import methods, seeding
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.simulation import feeding, remote, several_workers
 from tff_het.simulation.shared_examples import SharedExamples

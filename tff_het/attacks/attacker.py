@@ -22,7 +22,8 @@ from tff_het import seeding
 from tff_het.attacks.observation import Observation
 from tff_het.evaluation.judging import logits_of
 from tff_het.evaluation.new_client import NewClient
-from tff_het.learning.client_work import ClientState, LocalTraining
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
 
@@ -105,7 +106,9 @@ class Attacker:
                 raise ValueError(
                     "The private part was not observed: ask for it with observe(private=True)."
                 )
-            return Reconstructed(seen.client, seen.after, seen.private)
+            observed = self._server_state._replace(weights=seen.after)
+            own = self.process.adapt(observed, seen.private, self._own_examples, client=seen.client)
+            return Reconstructed(seen.client, *own)
         state = self.process.init_state(seen.client, self._seed, self._server_state)
         if self._fitting is not None:
             _, state = self._fitting.fit(

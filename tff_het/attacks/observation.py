@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
-from tff_het.learning.stacking import Signed, signed_type
 from tff_het.models.model import Weights
 
 _SENT = ("update", "weight", "metrics")
@@ -92,7 +92,7 @@ def observe(
     uploads = [{name: rows[index][name] for name in _SENT} for index in indices]
     seen = []
     for index, upload in zip(indices, uploads, strict=True):
-        before = _arrays(download["weights"])
+        before = _arrays(download.weights)
         seen.append(
             Observation(
                 client=index,
@@ -114,15 +114,16 @@ def _arrays(weights: Weights) -> Weights:
 
 
 def _change(update: Any) -> Weights:
-    return update.change if isinstance(update, Signed) else update
+    return getattr(update, "change", update)
 
 
 def _check_sends_changes(process: FederatedProcess) -> None:
     """Compares types: a change of the global variables, which may be signed, has theirs."""
     sent = process.client_update.type_signature.result.member["update"]
-    global_variables = process.client_update.type_signature.parameter[0].member["weights"]
-    wanted = (global_variables, signed_type(global_variables))
-    if not any(sent.is_equivalent_to(one) for one in wanted):
+    global_variables = process.state_type.member["weights"]
+    has_change = isinstance(sent, tff.StructType) and "change" in tff.structure.name_list(sent)
+    change = sent["change"] if has_change else sent
+    if not change.is_equivalent_to(global_variables):
         raise ValueError(
             "An observer adds a client's update to what the client was sent, so it has to be a "
             f"change of the global variables, of type {global_variables.compact_representation()}; "

@@ -4,7 +4,7 @@ import numpy as np
 
 from tff_het.learning import acquisition as acquiring
 from tff_het.learning.client_work import ClientState
-from tff_het.learning.work_variants import Kept
+from tff_het.learning.works import Personal
 
 
 def examples(
@@ -17,7 +17,7 @@ def examples(
       state: The client's.
       labels: Those of its training examples, integers [n].
     """
-    kept = state.work.rest if isinstance(state.work, Kept) else state.work
+    kept = state.work.rest if isinstance(state.work, Personal) else state.work
     pool = acquiring.draw(acquisition, labels, kept.seed).pool.numpy()
     taken = np.asarray(kept.taken)[: len(pool)]
     return [pool[taken == number] for number in range(1, taken.max(initial=0) + 1)]

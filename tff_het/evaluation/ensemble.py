@@ -64,14 +64,16 @@ def new_test(
     # `predict` converts arrays at every call, but takes tensors as they are.
     weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
 
+    state = server_state._replace(weights=weights)
+
     def predicted(client: int) -> np.ndarray:
-        num_train_examples = population[client].num_train_examples
-        return logits_of(
-            process, weights, client_state(client), examples, client, num_train_examples
-        )
+        own = population[client]
+        model = process.adapt(state, client_state(client), own.train, client=client)
+        return logits_of(process, *model, examples, client, own.num_train_examples)
 
     # Of models that are all the same, one will do.
-    num_models = 1 if has_global_model(process) else len(population)
+    is_one = has_global_model(process) and not process.adapts
+    num_models = 1 if is_one else len(population)
     total, votes = np.zeros(()), np.zeros((), np.int64)
     for logits in in_client_order(predicted, num_models):  # [n, classes]
         total = total + logits

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn import metrics
 
+from tff_het import seeding
 from tff_het.clients import Population
 from tff_het.evaluation.judging import Judged, in_client_order, judge, logits_of
 from tff_het.learning.client_work import ClientState
@@ -65,10 +66,25 @@ def local_test(
     client_state: Callable[[int], ClientState],
     split: str = "test",
 ) -> LocalTest:
+    """Tests every client's own model on one split of its examples; see `local_tests`."""
+    return local_tests(process, server_state, population, client_state, [split])[split]
+
+
+def local_tests(
+    process: FederatedProcess,
+    server_state: ServerState,
+    population: Population,
+    client_state: Callable[[int], ClientState],
+    splits: Sequence[str],
+    *,
+    seed: int = 0,
+    adapt: bool = True,
+) -> dict[str, LocalTest]:
     """Tests every client's own model on the client's own examples.
 
     This is the "local test" of Liang et al. (2019, LG-FedAvg). A client's model is the
-    global weights with its own local state. All clients are tested, also those
+    global weights with its own local state, or what the method makes of them before it predicts
+    (`FederatedProcess.adapt`). All clients are tested, also those
     that no round has sampled yet; no more states are held at a time than there
     are cores.
 
@@ -78,39 +94,59 @@ def local_test(
       population: The clients.
       client_state: A client's index -> its stored state, or its initial one; called
         by several threads.
-      split: 'train', 'validation' or 'test'.
+      splits: Some of 'train', 'validation' and 'test'.
+      seed: Of the run, for what adapting draws.
+      adapt: Whether clients adapt the model first, where the method has them do so.
+
+    Returns:
+      The result of each split.
 
     Raises:
       ValueError: If there is no such split, the model gives no logits, or a label
         is not one of its classes.
       KeyError: If the examples lack a column of the model.
     """
-    if split not in _SPLITS:
-        raise ValueError(f"split must be one of {', '.join(_SPLITS)}; found {split!r}.")
+    for split in splits:
+        if split not in _SPLITS:
+            raise ValueError(f"split must be one of {', '.join(_SPLITS)}; found {split!r}.")
     # `predict` converts arrays at every call, but takes tensors as they are.
     weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
+    server_state = server_state._replace(weights=weights)
+    round_num = int(server_state.round)
 
-    def test(index: int) -> tuple[int, float, float, int, np.ndarray | None]:
+    def test(index: int) -> list[tuple[int, float, float, int, np.ndarray | None]]:
         client, state = population[index], client_state(index)
-        examples = getattr(client, split)
-        found, scores = Judged(np.nan, np.nan), None
-        if num_examples := len(examples["y"]):
-            logits = logits_of(process, weights, state, examples, index, client.num_train_examples)
-            found, scores = judge(logits, examples["y"]), _scores(logits)
-        return num_examples, found.accuracy, found.loss, int(state.rounds), scores
+        rounds, own = int(state.rounds), weights
+        if adapt and process.adapts:
+            own_seed = seeding.stateless_seed(seed, seeding.EVALUATION, round_num, index)
+            own, state = process.adapt(
+                server_state, state, client.train, client=index, seed=own_seed
+            )
+        results = []
+        for split in splits:
+            examples = getattr(client, split)
+            found, scores = Judged(np.nan, np.nan), None
+            if num_examples := len(examples["y"]):
+                logits = logits_of(process, own, state, examples, index, client.num_train_examples)
+                found, scores = judge(logits, examples["y"]), _scores(logits)
+            results.append((num_examples, found.accuracy, found.loss, rounds, scores))
+        return results
 
-    results = list(in_client_order(test, len(population)))
-    num_examples, accuracy, loss, rounds, scores = zip(*results, strict=True)
-    labels = [getattr(population[index], split)["y"] for index in range(len(population))]
-    return LocalTest(
-        population.ids,
-        np.array(num_examples, np.int64),
-        np.array(accuracy, np.float64),
-        np.array(loss, np.float64),
-        np.array(rounds, np.int64),
-        population.groups,
-        _pooled_auc(labels, scores),
-    )
+    of_clients = list(in_client_order(test, len(population)))
+    tests = {}
+    for split, results in zip(splits, zip(*of_clients, strict=True), strict=True):
+        num_examples, accuracy, loss, rounds, scores = zip(*results, strict=True)
+        labels = [getattr(population[index], split)["y"] for index in range(len(population))]
+        tests[split] = LocalTest(
+            population.ids,
+            np.array(num_examples, np.int64),
+            np.array(accuracy, np.float64),
+            np.array(loss, np.float64),
+            np.array(rounds, np.int64),
+            population.groups,
+            _pooled_auc(labels, scores),
+        )
+    return tests
 
 
 def _scores(logits: np.ndarray) -> np.ndarray | None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tff_het.learning.client_work import ClientState, LocalTraining, sgd_steps
+from tff_het.learning.client_work import ClientState
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
+from tff_het.learning.steps import fit, is_any, is_local
 from tff_het.models.model import ClientContext, Variables, Weights
 
 
@@ -39,7 +41,6 @@ class NewClient:
             )
         self._process = process
         self._fixed_global = fixed_global
-        self._model = process.model.training_only(local=True) if fixed_global else process.model
         self._fit = tf.function(functools.partial(self._steps, training), autograph=False)
 
     def fit(
@@ -67,11 +68,9 @@ class NewClient:
             raise ValueError("A client needs at least one example to train on, found 0.")
         columns = {
             name: tf.convert_to_tensor(examples[name], spec.dtype)
-            for name, spec in self._model.example_spec.items()
+            for name, spec in self._process.model.example_spec.items()
         }
-        model, original = self._model, self._process.model
-        before = model.split(original.join(Variables(weights, state.model)))
-        variables = tf.nest.map_structure(tf.convert_to_tensor, before)
+        variables = tf.nest.map_structure(tf.convert_to_tensor, Variables(weights, state.model))
         after = self._fit(
             variables,
             columns,
@@ -79,7 +78,7 @@ class NewClient:
             tf.convert_to_tensor(state.rounds, tf.int32),
             tf.constant(seed, tf.int32),
         )
-        fitted = original.split(model.join(tf.nest.map_structure(lambda v: v.numpy(), after)))
+        fitted = tf.nest.map_structure(lambda v: v.numpy(), after)
         rounds = np.int32(state.rounds + 1)
         # Fixed are moving statistics too, which a call in training gives anew.
         own = weights if self._fixed_global else fitted.global_weights
@@ -88,5 +87,8 @@ class NewClient:
     def _steps(self, training, variables, examples, client, rounds, seed) -> Variables:
         context = ClientContext(client, tf.shape(examples["y"])[0], rounds)
         round_num = tf.zeros([], tf.int32)
-        after, _ = sgd_steps(self._model, training, variables, examples, context, seed, round_num)
+        model, trains = self._process.model, is_local if self._fixed_global else is_any
+        after, _ = fit(
+            model, training, variables, examples, context, seed, round_num, trains=trains
+        )
         return after

@@ -1,8 +1,7 @@
 """Puts a process together from its parts.
 
-`compose` takes the parts that `tff.learning.templates.compose_learning_process`
-takes as well: distributor, client work, aggregator and finalizer. What is new is
-that clients keep a state.
+`compose` takes parts that `tff.learning.templates.compose_learning_process`
+takes as well: client work, aggregator and server step. What is new is that clients keep a state.
 """
 
 import collections
@@ -35,7 +34,6 @@ def compose(
     seed: int,
     aggregator: AggregationFactory | None = None,
     server_step: ServerStep | None = None,
-    distributor: tff.learning.templates.DistributionProcess | None = None,
     examples_in_files: bool = False,
 ) -> FederatedProcess:
     """Composes a process from its parts.
@@ -52,8 +50,6 @@ def compose(
         `tff.learning` will do.
       server_step: What the server does with the combination; `server_step.apply_update(model)`,
         which takes any optimizer of `tff.learning`, by default.
-      distributor: How the global variables reach the clients; a plain broadcast
-        by default.
       examples_in_files: Whether clients' examples are given as paths of files;
         see `FederatedProcess.reading_files`.
 
@@ -68,13 +64,12 @@ def compose(
         seed=seed,
         aggregator=aggregator,
         server_step=server_step,
-        distributor=distributor,
         examples_in_files=True,
     )
-    if model.num_global_parameters == 0 and (aggregator, server_step, distributor) != (None,) * 3:
+    if model.num_global_parameters == 0 and (aggregator, server_step) != (None, None):
         raise ValueError(
-            "All of the model's variables are local, so there is nothing to distribute, aggregate "
-            "or update at the server: leave these parts out."
+            "All of the model's variables are local, so there is nothing to aggregate or update at "
+            "the server: leave these parts out."
         )
     if server_step is None:
         server_step = server_steps.apply_update(model)
@@ -84,8 +79,8 @@ def compose(
         client_work,
         aggregator,
         server_step.step,
+        server_step.counts_participants,
         specs_of(first_step_state()),
-        distributor,
         examples_in_files,
     )
 
@@ -93,7 +88,7 @@ def compose(
     def first_values():
         variables = model.initial_variables(seed)
         step_state = tf.nest.map_structure(tf.convert_to_tensor, first_step_state())
-        return ServerState(tf.zeros([], tf.int32), *variables, (), (), step_state)
+        return ServerState(tf.zeros([], tf.int32), *variables, (), step_state)
 
     return FederatedProcess(
         model=model,
@@ -113,47 +108,45 @@ class Rounds:
         client_work: ClientWork,
         aggregator: AggregationFactory | None,
         step: Callable[..., Any],
+        counts_participants: bool,
         step_specs: Any,
-        distributor: tff.learning.templates.DistributionProcess | None,
         examples_in_files: bool,
     ):
-        specs = model.tensor_specs
-        weights_type = type_of(specs.global_weights)
-        client_type = _client_type(model, client_work, examples_in_files)
+        types = ServerState(
+            round=tff.TensorType(np.int32),
+            weights=type_of(model.tensor_specs.global_weights),
+            initial_local=type_of(model.tensor_specs.local_weights),
+            aggregator=(),
+            server_step=type_of(step_specs),
+        )
+        self._reads = client_work.reads
+        self._download_type = client_work.reads(types)
+        client_type = _client_type(model, client_work, step_specs, examples_in_files)
         self._at_clients = tff.FederatedType(client_type, tff.CLIENTS)
-        self._uses_round = client_work.uses_round
-        self._run_client = _client_computation(model, client_work, weights_type, client_type)
-        self._distributor = distributor or tff.learning.templates.build_broadcast_process(
-            weights_type
-        )
-        sent_type = self._run_client.type_signature.result
-        self._aggregation = self._step = None
-        if model.num_global_parameters:
-            self._aggregation = _aggregation(aggregator, sent_type)
-            combined_type = self._aggregation.next.type_signature.result.result.member
-            self._step = computation(step, type_of(step_specs), weights_type, combined_type)
-        self._state_type = tff.FederatedType(
-            ServerState(
-                round=np.int32,
-                weights=weights_type,
-                initial_local=type_of(specs.local_weights),
-                distributor=self._distributor.state_type.member,
-                aggregator=self._aggregation.state_type.member if self._aggregation else (),
-                server_step=type_of(step_specs),
-            ),
-            tff.SERVER,
-        )
+        sent_type = tff.to_type(_present(self._download_type, self._download_type))
+        self._run_client = _client_computation(model, client_work, sent_type, client_type)
+        upload = self._run_client.type_signature.result
         self._upload_type = tff.to_type(
             collections.OrderedDict(
-                (name, sent_type[name]) for name in ("update", "weight", "metrics")
+                (name, upload[name]) for name in ("update", "weight", "metrics")
             )
         )
+        self._counts_participants = counts_participants
+        self._aggregation = self._step = None
+        if model.num_global_parameters:
+            self._aggregation = _aggregation(aggregator, upload)
+            combined_type = self._aggregation.next.type_signature.result.result.member
+            counted = [tff.TensorType(np.float32)] * counts_participants
+            self._step = computation(
+                step, types.server_step, types.weights, combined_type, *counted
+            )
+            types = types._replace(aggregator=self._aggregation.state_type.member)
+        self._state_type = tff.FederatedType(types, tff.SERVER)
 
         @tff.federated_computation(self._state_type, self._at_clients)
         def next_fn(state, clients):
-            distributed = self._distributor.next(state.distributor, state.weights)
-            sent = self._train_clients(distributed.result, state.round, clients)
-            state, metrics = self._combine(state, distributed.state, sent)
+            sent = self._train_clients(self._reads(state), clients)
+            state, metrics = self._combine(state, sent)
             kept_by_clients = collections.OrderedDict(client=sent.client, state=sent.state)
             return ProcessOutput(state, metrics, tff.federated_zip(kept_by_clients))
 
@@ -171,7 +164,6 @@ class Rounds:
                     round=values.round,
                     weights=values.weights,
                     initial_local=values.initial_local,
-                    distributor=self._distributor.initialize(),
                     aggregator=self._aggregation.initialize() if self._aggregation else nothing,
                     server_step=values.server_step,
                 )
@@ -181,18 +173,11 @@ class Rounds:
 
     @functools.cached_property
     def client_update(self) -> tff.Computation:
-        download_type = tff.to_type(
-            collections.OrderedDict(
-                weights=self._state_type.member.weights,
-                round=tff.TensorType(np.int32),
-                distributor=self._distributor.state_type.member,
-            )
-        )
+        download_type = tff.FederatedType(tff.to_type(self._download_type), tff.SERVER)
 
-        @tff.federated_computation(tff.FederatedType(download_type, tff.SERVER), self._at_clients)
+        @tff.federated_computation(download_type, self._at_clients)
         def client_update(download, clients):
-            distributed = self._distributor.next(download.distributor, download.weights)
-            return self._train_clients(distributed.result, download.round, clients)
+            return self._train_clients(download, clients)
 
         return client_update
 
@@ -202,19 +187,20 @@ class Rounds:
             self._state_type, tff.FederatedType(self._upload_type, tff.CLIENTS)
         )
         def server_update(state, sent):
-            # For its state alone: the clients had their download before.
-            distributed = self._distributor.next(state.distributor, state.weights)
-            new_state, metrics = self._combine(state, distributed.state, sent)
+            new_state, metrics = self._combine(state, sent)
             return collections.OrderedDict(state=new_state, metrics=metrics)
 
         return server_update
 
-    def _train_clients(self, weights, round_num, clients):
-        """Runs the clients on what has reached them."""
-        sent_round = (tff.federated_broadcast(round_num),) if self._uses_round else ()
-        return tff.federated_map(self._run_client, (weights, *sent_round, clients))
+    def _train_clients(self, download, clients):
+        """Runs the clients on what they read of the server's state."""
+        parts = _present(download, self._download_type)
+        sent = collections.OrderedDict(
+            (name, tff.federated_broadcast(part)) for name, part in parts.items()
+        )
+        return tff.federated_map(self._run_client, (sent, clients))
 
-    def _combine(self, state, distributor_state, sent):
+    def _combine(self, state, sent):
         """Aggregates what the clients sent and updates the server."""
         sums = tff.federated_sum(sent.metrics)
         metrics = collections.OrderedDict(train=tff.federated_map(_finalize(sums), sums))
@@ -223,9 +209,10 @@ class Rounds:
             weighted = (sent.weight,) if self._aggregation.is_weighted else ()
             combined = self._aggregation.next(state.aggregator, sent.update, *weighted)
             aggregator_state = combined.state
-            step_state, weights, measured = tff.federated_map(
-                self._step, (state.server_step, state.weights, combined.result)
-            )
+            taken = [state.server_step, state.weights, combined.result]
+            if self._counts_participants:
+                taken.append(tff.federated_sum(tff.federated_map(_sign, sent.weight)))
+            step_state, weights, measured = tff.federated_map(self._step, tuple(taken))
             metrics["aggregator"] = combined.measurements
             metrics["server_step"] = measured
         new_state = tff.federated_zip(
@@ -233,7 +220,6 @@ class Rounds:
                 round=tff.federated_map(_increment, state.round),
                 weights=weights,
                 initial_local=state.initial_local,
-                distributor=distributor_state,
                 aggregator=aggregator_state,
                 server_step=step_state,
             )
@@ -246,12 +232,17 @@ def _rounds(*parts: Any) -> Rounds:
     return Rounds(*parts)
 
 
-def _client_type(model: Model, client_work: ClientWork, in_files: bool) -> tff.Type:
-    local = model.tensor_specs.local_weights
-    zeros = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), local)
+def _client_type(
+    model: Model, client_work: ClientWork, step_specs: Any, in_files: bool
+) -> tff.Type:
+    zeros = tf.nest.map_structure(
+        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype),
+        ServerState(tf.TensorSpec([], tf.int32), *model.tensor_specs, (), step_specs),
+    )
+    first = client_work.init(0, 0, zeros)
     state = ClientState(
-        model=type_of(local),
-        work=type_of(specs_of(client_work.initial_work(0, zeros))),
+        model=type_of(model.tensor_specs.local_weights),
+        work=type_of(specs_of(first.work)),
         rounds=tff.TensorType(np.int32),
     )
     return tff.to_type(
@@ -269,19 +260,17 @@ def _client_type(model: Model, client_work: ClientWork, in_files: bool) -> tff.T
 
 
 def _client_computation(
-    model: Model, client_work: ClientWork, weights_type: tff.Type, client_type: tff.Type
+    model: Model, client_work: ClientWork, sent_type: tff.Type, client_type: tff.Type
 ) -> tff.Computation:
-    """The client work as a computation: (weights[, round], client's input) -> what it gives."""
+    """The client work as a computation: (what is downloaded, client's input) -> what it gives."""
 
-    def run(weights, round_num, client):
+    def run(download, client):
         examples, state = client["examples"], client["state"]
         if isinstance(examples, tf.Tensor):
             examples = example_files.read(examples, model.example_spec)
         num_examples = tf.shape(next(iter(examples.values())))[0]
         context = ClientContext(client["client"], num_examples, state.rounds)
-        result = client_work.train(
-            Download(weights, round_num), examples, context, client["seed"], state
-        )
+        result = client_work.train(Download(**download), examples, context, client["seed"], state)
         return collections.OrderedDict(
             client=client["client"],
             update=result.update,
@@ -291,13 +280,13 @@ def _client_computation(
             state=result.state._replace(rounds=state.rounds + tf.minimum(num_examples, 1)),
         )
 
-    if client_work.uses_round:
-        return computation(run, weights_type, tff.TensorType(np.int32), client_type)
-    return computation(
-        lambda weights, client: run(weights, tf.zeros([], tf.int32), client),
-        weights_type,
-        client_type,
-    )
+    return computation(run, sent_type, client_type)
+
+
+def _present(download: Any, types: Download) -> collections.OrderedDict:
+    """The parts of a download that are not empty, by name."""
+    names = [name for name, of in types._asdict().items() if not (isinstance(of, tuple) and not of)]
+    return collections.OrderedDict((name, getattr(download, name)) for name in names)
 
 
 def _aggregation(factory, sent_type) -> tff.templates.AggregationProcess:
@@ -312,6 +301,11 @@ def _aggregation(factory, sent_type) -> tff.templates.AggregationProcess:
         "aggregator must be a factory of tff.aggregators (weighted or unweighted), found "
         f"{type(factory).__name__}."
     )
+
+
+@tff.tensorflow.computation(np.float32)
+def _sign(number):
+    return tf.sign(number)
 
 
 @tff.tensorflow.computation(np.int32)

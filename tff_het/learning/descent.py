@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tff_het.backend.names import tff
-from tff_het.models.model import Variables
+from tff_het.backend.names import eager_mode, tff
+from tff_het.learning.local_training import LocalTraining
+from tff_het.models.model import Model, Variables
 
 LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 
@@ -17,8 +19,8 @@ class Descent:
     def __init__(
         self,
         optimizer: Any,
-        owned: Sequence[bool],
-        variables: Variables,
+        specs: Sequence[tf.TensorSpec],
+        owned: Sequence[bool] | None = None,
         *,
         learning_rate: Any = None,
         weight_decay: float = 0.0,
@@ -28,32 +30,54 @@ class Descent:
 
         Args:
           optimizer: Any of `tff.learning.optimizers`.
-          owned: For each of `trainable_of(variables)`, whether it is stepped.
-          variables: All variables.
+          specs: Those of `trainable_of(variables)`.
+          owned: For each of them, whether it is stepped; by default all are.
           learning_rate: float32 [], instead of the optimizer's own.
           weight_decay: Added to the gradient as `weight_decay * w`, before clipping.
           clip_norm: Gradients of the owned variables are scaled down to this global norm.
         """
-        self._optimizer, self._owned = optimizer, tuple(owned)
+        self._optimizer = optimizer
+        self._owned = (True,) * len(specs) if owned is None else tuple(owned)
         self._weight_decay, self._clip_norm = weight_decay, clip_norm
-        specs = [tf.TensorSpec(v.shape, v.dtype) for v in self._own(variables)]
-        state = optimizer.initialize(specs)
+        own = [spec for spec, is_own in zip(specs, self._owned, strict=True) if is_own]
+        state = optimizer.initialize(own)
         hparams = optimizer.get_hparams(state)
         if learning_rate is not None:
             hparams[LEARNING_RATE_KEY] = learning_rate
             state = optimizer.set_hparams(state, hparams)
-        self._plain = (
-            type(optimizer) is type(tff.learning.optimizers.build_sgdm(1.0))
-            and set(hparams) == {LEARNING_RATE_KEY}
-            and not weight_decay
-            and clip_norm is None
-        )
+        self._plain = _is_sgd(optimizer) and not weight_decay and clip_norm is None
         self._learning_rate = hparams.get(LEARNING_RATE_KEY)
         # Hyperparameters are Python numbers in a fresh state; a loop carries tensors. The fewer of
         # them, and of operations in a step, the better: for small batches they are a third of the
         # time.
         self.initial_state = (
             () if self._plain else tf.nest.map_structure(tf.convert_to_tensor, state)
+        )
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        training: LocalTraining,
+        owned: Sequence[bool] | None = None,
+        round_num: Any = (),
+    ) -> "Descent":
+        """Returns the descent that local training makes.
+
+        Args:
+          model: The model.
+          training: The settings.
+          owned: As of the class.
+          round_num: int32 [], for the learning rate's schedule, if there is one.
+        """
+        schedule = training.learning_rate
+        return cls(
+            training.optimizer,
+            trainable_of(model.tensor_specs),
+            owned,
+            learning_rate=None if schedule is None else tf.cast(schedule(round_num), tf.float32),
+            weight_decay=training.weight_decay,
+            clip_norm=training.clip_norm,
         )
 
     def step(
@@ -102,6 +126,18 @@ class Descent:
     def _own(self, variables: Variables) -> list[tf.Tensor]:
         pairs = zip(trainable_of(variables), self._owned, strict=True)
         return [w for w, is_own in pairs if is_own]
+
+
+def _is_sgd(optimizer: Any) -> bool:
+    """Whether its step is w - rate * gradient; tried out, since TFF has no name for it."""
+    with eager_mode():
+        state = optimizer.initialize([tf.TensorSpec([3])])
+        if list(optimizer.get_hparams(state)) != [LEARNING_RATE_KEY]:
+            return False
+        rate, gradient = optimizer.get_hparams(state)[LEARNING_RATE_KEY], [0.5, -3.0, 0.0]
+        after, (weights,) = optimizer.next(state, [tf.ones([3])], [tf.constant(gradient)])
+        expected = tf.ones([3]) - rate * tf.constant(gradient)
+        return len(tf.nest.flatten(after)) == 1 and np.allclose(weights, expected)
 
 
 def trainable_of(variables: Variables) -> list[Any]:

@@ -5,8 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from tff_het.learning import batching
-from tff_het.learning.client_work import LocalTraining
 from tff_het.learning.descent import LEARNING_RATE_KEY
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models.model import EXAMPLE_WEIGHT, ClientContext, Model, Variables
 
 # Examples that are looked at together: bounds the memory, and holds small clients up little.

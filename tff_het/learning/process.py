@@ -15,7 +15,12 @@ import tensorflow as tf
 from tff_het import kept, seeding
 from tff_het.backend import default as default  # Computations are executed in this process.
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import ClientState, ClientWork
+from tff_het.learning.client_work import (
+    ClientState,
+    ClientWork,
+    Download,
+    starts_with_nothing,
+)
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 
 
@@ -26,7 +31,6 @@ class ServerState(NamedTuple):
       round: int32 [], rounds done.
       weights: The global variables.
       initial_local: What a client's local variables start from (not sent in rounds).
-      distributor: State of the distributor.
       aggregator: State of the aggregator.
       server_step: State of the server step: an optimizer's, data to select on.
     """
@@ -34,7 +38,6 @@ class ServerState(NamedTuple):
     round: Any
     weights: Weights
     initial_local: Weights
-    distributor: Any
     aggregator: Any
     server_step: Any
 
@@ -132,11 +135,9 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """The same process, but for `examples`, which are the path of a file (`example_files`)."""
         return self._reading_files()
 
-    def download(self, state: ServerState) -> dict[str, Any]:
-        """Returns what `client_update` takes from the server: what it distributes, and how."""
-        return collections.OrderedDict(
-            weights=state.weights, round=state.round, distributor=state.distributor
-        )
+    def download(self, state: ServerState) -> Download:
+        """Returns what clients read of the server's state, which `client_update` takes."""
+        return self._client_work.reads(state)
 
     def init_state(self, client: int, seed: int, server_state: ServerState) -> ClientState:
         """Returns the state of a client that has not trained yet, as NumPy arrays.
@@ -146,13 +147,57 @@ class FederatedProcess(tff.templates.IterativeProcess):
           seed: The seed of the run.
           server_state: The server's state when the client is first met.
         """
-        work_seed = seeding.integer_seed(seed, seeding.CLIENT_STATE, client)
-        state = ClientState(
-            model=server_state.initial_local,
-            work=self._client_work.initial_work(work_seed, server_state.initial_local),
-            rounds=np.int32(0),
-        )
+        own_seed = seeding.integer_seed(seed, seeding.CLIENT_STATE, client)
+        state = self._client_work.init(client, own_seed, server_state)
         return tf.nest.map_structure(np.asarray, state)
+
+    @property
+    def upload_share(self) -> float:
+        """How much of an update a real client would send; see `ClientWork`."""
+        return self._client_work.upload_share
+
+    @property
+    def adapts(self) -> bool:
+        """Whether clients predict with a model of their own making; see `adapt`."""
+        return self._client_work.adapt is not None
+
+    def adapt(
+        self,
+        server_state: ServerState,
+        client_state: ClientState,
+        examples: Mapping[str, np.ndarray],
+        *,
+        client: int = 0,
+        seed: Sequence[int] | np.ndarray = (0, 0),
+    ) -> tuple[Weights, ClientState]:
+        """Returns what a client predicts with: fine-tuned, refitted or kept, as the method has it.
+
+        Args:
+          server_state: The server's state.
+          client_state: The client's.
+          examples: What the client trains on, columns [n, ...].
+          client: The client's index.
+          seed: int32 [2], for the order of examples and dropout.
+
+        Returns:
+          Global variables and a state for `predict`; those given, where nothing is adapted.
+        """
+        if self._client_work.adapt is None:
+            return server_state.weights, client_state
+        columns = {
+            name: tf.convert_to_tensor(examples[name], spec.dtype)
+            for name, spec in self.model.example_spec.items()
+        }
+        number = tf.constant(len(next(iter(columns.values()))), tf.int32)
+        context = ClientContext(tf.constant(client), number, tf.constant(int(client_state.rounds)))
+        arguments = (self.download(server_state), columns, context, tf.constant(seed, tf.int32))
+        tensors = tf.nest.map_structure(tf.convert_to_tensor, (*arguments, client_state))
+        adapted = self._adapting(*tensors)
+        return adapted.global_weights, client_state._replace(model=adapted.local_weights)
+
+    @functools.cached_property
+    def _adapting(self) -> Any:
+        return tf.function(self._client_work.adapt, autograph=False, reduce_retracing=True)
 
     def with_weights(
         self, state: ServerState, weights: Sequence[Any] | Variables | Weights
@@ -201,8 +246,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """Returns the model's outputs for a client's examples.
 
         Args:
-          weights: The server's global variables.
-          client_state: The client's state, which may have a copy of its own of these.
+          weights: Global variables, the server's or what `adapt` gives.
+          client_state: The client's state.
           examples: Columns [n, ...].
           client: The client's index.
           num_examples: How many examples the client trains on, for models that ask;
@@ -216,7 +261,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """
         given = len(next(iter(examples.values())))
         num_examples = given if num_examples is None else num_examples
-        variables = Variables(self._client_work.serves(weights, client_state), client_state.model)
+        variables = Variables(weights, client_state.model)
         context = ClientContext(client, num_examples, client_state.rounds)
         predict_batch = self._predict_batch(tuple(examples), training)
         parts = []
@@ -261,8 +306,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         @tff.tensorflow.computation(tff.to_type(stateless))
         def with_state(client):
             nothing = Weights([], [])
-            work = self._client_work.initial_work(0, nothing)
-            state = ClientState(nothing, work, tf.zeros([], tf.int32))
+            state = starts_with_nothing(0, 0, ServerState(0, nothing, nothing, (), ()))
             return collections.OrderedDict(client, state=state)
 
         @tff.federated_computation(

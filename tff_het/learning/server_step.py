@@ -15,10 +15,13 @@ class ServerStep(NamedTuple):
         numbers. Its values belong to the server's state; `step` knows its form alone.
       step: (what it keeps, global variables, aggregate) -> (what it keeps, global variables,
         measurements), in TensorFlow.
+      counts_participants: Whether `step` takes one argument more, float32 []: how many clients of
+        the round had examples. Each of them then sends a number more.
     """
 
     initial: Callable[[], Any]
-    step: Callable[[Any, Weights, Any], tuple[Any, Weights, Any]]
+    step: Callable[..., tuple[Any, Weights, Any]]
+    counts_participants: bool = False
 
 
 def apply_update(model: Model, optimizer=None) -> ServerStep:

@@ -15,11 +15,11 @@ It is federated averaging but for the weights, which the paper leaves open and t
 uniform. A device without examples counts nothing.
 """
 
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
-from tff_het.learning.work_variants import equally_weighted
+from tff_het.learning.works import equally_weighted, local_sgd
 from tff_het.models.architectures import Architecture
 
 

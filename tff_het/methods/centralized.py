@@ -11,7 +11,7 @@ instead, a round takes that many, however many clients there are. As at any clie
 optimizer's state starts afresh in every round.
 """
 
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.methods.fed_avg import build_fed_avg
 from tff_het.models.architectures import Architecture

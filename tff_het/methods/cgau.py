@@ -23,10 +23,11 @@ seen in the round.
 import dataclasses
 from typing import Literal
 
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 from tff_het.models.gated import GatedLayers, is_conditioning
 

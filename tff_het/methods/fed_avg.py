@@ -12,10 +12,11 @@ Communication-Efficient Learning of Deep Networks from Decentralized Data (2017)
 With a server optimizer other than SGD at rate 1 this is FedOpt (Reddi et al. 2021).
 """
 
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 
 

@@ -13,15 +13,15 @@ in federated averaging; the paper draws them by these numbers and averages plain
 FedProx has the term's gradient with the other sign, which drives clients away from the model.
 """
 
-import tensorflow as tf
-
 from tff_het.kinds import NotNegative
-from tff_het.learning.client_work import LocalTraining, local_sgd
+from tff_het.learning.client_work import ClientState, Download
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.steps import Penalty, proximal
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
-from tff_het.models.model import Variables
 from tff_het.numbers import Number
 
 
@@ -51,14 +51,12 @@ def build_fed_prox(
     Number(low=0).check("proximal_strength", proximal_strength)
     model = architecture.model(local=())
 
-    def proximal_term(variables: Variables, start: Variables) -> tf.Tensor:
-        pairs = zip(variables.global_weights.trainable, start.global_weights.trainable, strict=True)
-        distance = tf.add_n([tf.reduce_sum(tf.square(w - w_t)) for w, w_t in pairs])
-        return proximal_strength / 2 * distance
+    def near(download: Download, state: ClientState) -> Penalty:
+        return proximal(proximal_strength, download.weights)
 
     return compose(
         model,
-        local_sgd(model, training, proximal_term),
+        local_sgd(model, training, near),
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),

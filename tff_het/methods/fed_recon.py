@@ -20,10 +20,20 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tff_het.learning.client_work import ClientResult, ClientWork, LocalTraining, sgd_steps
+from tff_het.learning.client_work import (
+    ClientResult,
+    ClientState,
+    ClientWork,
+    reads_round,
+    reads_weights,
+    starts_with_nothing,
+)
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.steps import fit, is_global, is_local
+from tff_het.learning.works import sends_change
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Model, Variables
 
@@ -60,32 +70,19 @@ def build_fed_recon(
 
 
 def _work(model: Model, training: LocalTraining, reconstruction: LocalTraining) -> ClientWork:
-    remade, updated = model.training_only(local=True), model.training_only(local=False)
-
     def train(download, examples, client, client_seed, state) -> ClientResult:
         first, second = tf.unstack(tf.random.experimental.stateless_split(client_seed, 2))
         before = Variables(download.weights, state.work)
-
-        def steps(part: Model, settings: LocalTraining, variables: Variables, part_seed):
-            values, metrics = sgd_steps(
-                part,
-                settings,
-                part.split(model.join(variables)),
-                examples,
-                client,
-                part_seed,
-                download.round,
-            )
-            return model.split(part.join(values)), metrics
-
-        reconstructed, _ = steps(remade, reconstruction, before, first)
-        after, metrics = steps(updated, training, reconstructed, second)
-        return ClientResult(
-            update=tf.nest.map_structure(tf.subtract, after.global_weights, before.global_weights),
-            weight=tf.cast(client.num_examples, tf.float32),
-            metrics=metrics,
-            state=state._replace(model=after.local_weights),
+        own = (examples, client)
+        remade, _ = fit(model, reconstruction, before, *own, first, download.round, trains=is_local)
+        after, metrics = fit(
+            model, training, remade, *own, second, download.round, trains=is_global
         )
+        return sends_change(before, after, metrics, state)
 
-    uses_round = training.learning_rate is not None or reconstruction.learning_rate is not None
-    return ClientWork(train, initial_work=lambda seed, local: local, uses_round=uses_round)
+    def init(client, seed, server_state) -> ClientState:
+        state = starts_with_nothing(client, seed, server_state)
+        return state._replace(work=server_state.initial_local)
+
+    has_schedule = any(one.learning_rate is not None for one in (training, reconstruction))
+    return ClientWork(train, init, reads_round if has_schedule else reads_weights)

@@ -16,10 +16,11 @@ weights whenever fewer take part. As §4 says, the mean is over those selected.
 
 from collections.abc import Callable, Sequence
 
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 
 

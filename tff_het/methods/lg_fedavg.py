@@ -26,11 +26,11 @@ from typing import Literal
 
 from tff_het.kinds import Positive
 from tff_het.learning import aggregators
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
-from tff_het.learning.work_variants import weighted_by_norm
+from tff_het.learning.works import local_sgd, weighted_by_norm
 from tff_het.models import auxiliary
 from tff_het.models.architectures import Architecture
 

@@ -4,9 +4,10 @@ The baseline of Liang et al. (2019) and others: what a client reaches without th
 rest. All clients start from the same weights, as they would in federated averaging.
 """
 
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 
 

@@ -19,10 +19,11 @@ import numpy as np
 from tff_het import seeding
 from tff_het.kinds import Whole
 from tff_het.learning.choosing import Selection, better_of_the_two
-from tff_het.learning.client_work import LocalTraining, local_sgd
 from tff_het.learning.composer import compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.stacking import StackFactory, signed
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 
 

@@ -26,17 +26,12 @@ import tensorflow as tf
 
 from tff_het.kinds import NotNegative
 from tff_het.learning import aggregators, measuring
-from tff_het.learning.client_work import (
-    ClientResult,
-    ClientState,
-    ClientWork,
-    Download,
-    LocalTraining,
-    local_sgd,
-)
+from tff_het.learning.client_work import ClientResult, ClientState, ClientWork, Download
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
+from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import ClientContext, Model, Variables
 

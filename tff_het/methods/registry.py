@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tff_het.registry import Registry
 
 if TYPE_CHECKING:
-    from tff_het.learning.client_work import LocalTraining
+    from tff_het.learning.local_training import LocalTraining
     from tff_het.learning.process import FederatedProcess
     from tff_het.models.architectures import Architecture
 

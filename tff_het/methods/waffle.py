@@ -23,14 +23,11 @@ import dataclasses
 from collections.abc import Mapping
 
 from tff_het.kinds import Count, Positive, Whole
-from tff_het.learning.client_work import (
-    LocalTraining,
-    local_sgd,
-)
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
-from tff_het.learning.work_variants import equally_weighted, keeping_globals
+from tff_het.learning.works import equally_weighted, keeping_globals, local_sgd
 from tff_het.models.architectures import Architecture
 from tff_het.models.factorized import FactorizedLayers, is_posterior
 from tff_het.models.sampling import averaging_samples
@@ -86,7 +83,7 @@ def build_waffle(
     work = equally_weighted(local_sgd(model, training))
     return compose(
         averaging_samples(model, evaluation_samples) if evaluation_samples else model,
-        keeping_globals(work, model) if keep_globals else work,
+        keeping_globals(work) if keep_globals else work,
         seed=seed,
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tff_het import kept
-
 # The column that the client work adds to a batch: float32 [b], 1 for an example
 # and 0 for what fills up the last short batch.
 EXAMPLE_WEIGHT = "example_weight"
@@ -156,36 +154,6 @@ class Model:
                 )
         remaining = {key: iter(values) for key, values in sources.items()}
         return [next(remaining[spec.local, spec.trainable]) for spec in self.specs]
-
-    @kept.by_content(size=64)
-    def training_only(self, *, local: bool) -> "Model":
-        """Returns the same model with only its local variables trainable, or its global ones."""
-        specs = [
-            dataclasses.replace(s, trainable=s.trainable and s.local == local) for s in self.specs
-        ]
-        fixed = dataclasses.replace(self, specs=tuple(specs))
-
-        def predict(values: Variables, *rest: Any) -> Outputs:
-            return self.predict(self.split(fixed.join(values)), *rest)
-
-        def loss(values: Variables, *rest: Any) -> LossOutput:
-            result = self.loss(self.split(fixed.join(values)), *rest)
-            return result._replace(variables=fixed.split(self.join(result.variables)))
-
-        def opponent_loss(values: Variables, *rest: Any) -> tf.Tensor:
-            assert self.opponent_loss is not None
-            return self.opponent_loss(self.split(fixed.join(values)), *rest)
-
-        def initial_variables(seed: int) -> Variables:
-            return fixed.split(self.join(self.initial_variables(seed)))
-
-        return dataclasses.replace(
-            fixed,
-            predict=predict,
-            loss=loss,
-            opponent_loss=None if self.opponent_loss is None else opponent_loss,
-            initial_variables=initial_variables,
-        )
 
     @property
     def tensor_specs(self) -> Variables:

@@ -1,6 +1,6 @@
 """What is evaluated in a round, and the numbers that are kept of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from tff_het.evaluation.local_test import (
     LocalTest,
     global_test,
     has_global_model,
-    local_test,
+    local_tests,
 )
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation.client_states import ClientStates
@@ -74,8 +74,10 @@ class Evaluator:
         process: FederatedProcess,
         population: Population,
         test_examples: Mapping[str, np.ndarray] | None,
+        seed: int = 0,
     ):
         self._process = process
+        self._seed = seed
         self._population = population
         self._test_examples = test_examples
         has_validation = any(len(client.validation["y"]) for client in population)
@@ -86,21 +88,25 @@ class Evaluator:
         self._splits_with_auc = [s for s in self.splits if is_binary and _has_both(population, s)]
 
     def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
-        local = {
-            split: local_test(
+        def test(splits: Sequence[str], adapt: bool = True) -> Mapping[str, LocalTest]:
+            return local_tests(
                 self._process,
                 state,
                 self._population,
                 lambda client: states.get(client, state),
-                split=split,
+                splits,
+                seed=self._seed,
+                adapt=adapt,
             )
-            for split in self.splits
-        }
+
+        local = test(self.splits)
         if not self.has_global_model:
             return Evaluation(local, None)
         if self._test_examples is not None:
             return Evaluation(local, global_test(self._process, state, self._test_examples))
-        return Evaluation(local, _pooled(local["test"]))
+        # What clients were tested with is the global model, unless they adapt it.
+        common = test(["test"], adapt=False) if self._process.adapts else local
+        return Evaluation(local, _pooled(common["test"]))
 
     def columns(self) -> list[str]:
         """The names in `Evaluation.row`."""

@@ -5,12 +5,13 @@ import contextlib
 import math
 import os
 import resource
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from tff_het import seeding
 from tff_het.backend.names import tff
 from tff_het.clients import Population, mapped
 from tff_het.learning import example_files
@@ -34,6 +35,33 @@ class ClientInput(NamedTuple):
     seed: np.ndarray
     examples: Any
     state: ClientState
+
+
+def cohort_inputs(
+    cohort: Sequence[int],
+    round_num: int,
+    seed: int,
+    examples: "Prepared",
+    state_of: Callable[[int], ClientState],
+) -> list[ClientInput]:
+    """Returns what the clients of a round take part with.
+
+    Args:
+      cohort: Their indices.
+      round_num: The round, counted from 0.
+      seed: The seed of the run.
+      examples: Client -> its training examples.
+      state_of: Client -> its state.
+    """
+    return [
+        ClientInput(
+            client=client,
+            seed=seeding.stateless_seed(seed, seeding.CLIENT_WORK, round_num, client),
+            examples=examples[client],
+            state=state_of(client),
+        )
+        for client in cohort
+    ]
 
 
 class Prepared:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tff_het import seeding
 from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.evaluation import communication
@@ -24,7 +23,7 @@ from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.cohorts import Schedule
 from tff_het.simulation.evaluating import Evaluation, Evaluator, column
-from tff_het.simulation.feeding import ClientInput, Prepared, run_round
+from tff_het.simulation.feeding import Prepared, cohort_inputs, run_round
 from tff_het.simulation.records import Records
 from tff_het.simulation.start import Start
 from tff_het.simulation.stopping import StopRequest
@@ -172,100 +171,170 @@ def train(
             f"clients, {', '.join(population.ids[: len(evaluated)][:3])}, ...; found "
             f"{', '.join(evaluated.ids[:3])}, ..."
         )
-    measured = _measured(process)
-    evaluate = Evaluator(process, evaluated, test_examples)
+    evaluate = Evaluator(process, evaluated, test_examples, settings.seed)
     if settings.goal is not None and settings.goal.split not in evaluate.splits:
         raise ValueError("A goal is judged on validation examples, of which no client has any.")
     ledger = communication.ledger(process) if ledger is None else ledger
-    checkpoints = records = None
-    if folder is not None:
-        checkpoints = Checkpoints(path_in(folder), config or {}, keep=settings.keep_checkpoints)
-    states = ClientStates(process, settings.seed, checkpoints, in_memory=settings.states_in_memory)
-    rows: list[dict[str, Any]] = []
-    evaluation, stopping, reached = None, False, False
-    before = 0 if start is None else start.rounds
-    examples = Prepared(process, population, in_memory=settings.states_in_memory)
-    writer = Writer()
+    training = _Training(process, population, settings, evaluate, ledger, folder, config or {})
     try:
-        state, done = process.initialize(), 0
-        if start is not None:
-            state = start.server_state(process, state)
-        if folder is not None and checkpoints is not None:
-            if (saved := checkpoints.latest_round()) is not None:
-                state, done = checkpoints.server_state(like=state), saved
-                check_length(folder, done, settings)
-            columns = _columns(process, evaluate)
-            if 0 < done < settings.rounds and done % settings.eval_every:
-                _drop_evaluation(checkpoints, columns, done)
-            records = Records(
-                folder, columns, checkpoints, tracking=settings.tracking, config=config
-            )
-            reached = done > 0 and _is_reached(settings, records.last_row())
-        if start is not None and not done:
-            own = start.client_states(process, settings.seed, state, len(population))
-            states.put(0, own)
+        training.begin(start)
         with StopRequest(listen=folder is not None) as stop:
-            while done < settings.rounds and not stopping and not reached:
-                times = [time.perf_counter()]
-                cohort = schedule(before + done)
-                clients = [
-                    ClientInput(
-                        client=client,
-                        seed=seeding.stateless_seed(
-                            settings.seed, seeding.CLIENT_WORK, before + done, client
-                        ),
-                        examples=examples[client],
-                        state=states.get(client, state),
-                    )
-                    for client in cohort
-                ]
-                state, metrics, kept = run_round(process, state, clients)
-                done += 1
-                row = _training_row(done, len(cohort), metrics, measured, ledger)
-                _check_finite(done, row)
-                _check_states(done, state, kept)
-                states.put(done, ((int(k["client"]), k["state"]) for k in kept))
-                times.append(time.perf_counter())
-
-                evaluation = None
-                if done == settings.rounds or done % settings.eval_every == 0:
-                    evaluation = evaluate(state, states)
-                    _check_finite(done, evaluation.row())
-                    row |= evaluation.row()
-                    if on_evaluation is not None:
-                        on_evaluation(done, evaluation)
-                reached = _is_reached(settings, row)
-                times.append(time.perf_counter())
-
-                rows.append(row)
-                stopping = bool(stop)
-                last = stopping or reached or done == settings.rounds
-                due = last or done % settings.checkpoint_every == 0
-                if records is not None:
-                    changed = states.take_changed() if due else []
-                    save = functools.partial(
-                        _save, records, states, done, row, evaluation, changed, state, due, times
-                    )
-                    writer.submit(save)
-                    if not settings.states_in_memory:  # The next round puts states itself.
-                        writer.wait()
+            while not training.is_over():
+                row, seconds = training.round(schedule, stop, on_evaluation)
                 if on_round is not None:
-                    on_round(row, time.perf_counter() - times[0])
-            writer.wait()
-        ended = done == settings.rounds or reached
-        if ended and evaluation is None:  # The run was complete before.
-            evaluation = evaluate(state, states)
+                    on_round(row, seconds)
+        return training.result(stop.signal)
     except BaseException:
-        writer.close()
-        states.close()
+        training.abandon()
         raise
     finally:
-        writer.close()
-        if records is not None:
-            records.close()
-    if not ended:
-        evaluation = None
-    return Result(state, states, done, evaluation, rows, stop.signal, reached)
+        training.close()
+
+
+class _Training:
+    """A call of `train`: what it hands from round to round."""
+
+    def __init__(
+        self,
+        process: FederatedProcess,
+        population: Population,
+        settings: Settings,
+        evaluate: Evaluator,
+        ledger: communication.Ledger,
+        folder: Path | None,
+        config: Mapping[str, Any],
+    ):
+        self._process, self._num_clients, self._settings = process, len(population), settings
+        self._evaluate, self._ledger, self._measured = evaluate, ledger, _measured(process)
+        self._folder, self._config = folder, config
+        self._checkpoints: Checkpoints | None = None
+        self._records: Records | None = None
+        if folder is not None:
+            self._checkpoints = Checkpoints(path_in(folder), config, keep=settings.keep_checkpoints)
+        in_memory = settings.states_in_memory
+        self.states = ClientStates(process, settings.seed, self._checkpoints, in_memory=in_memory)
+        self._examples = Prepared(process, population, in_memory=in_memory)
+        self._writer = Writer()
+        self._rows: list[dict[str, Any]] = []
+        self._evaluation: Evaluation | None = None
+        self._stopping = self._reached = False
+
+    def begin(self, start: Start | None) -> None:
+        """Initialises the server's state, or reads it where the folder's run stopped."""
+        process, settings = self._process, self._settings
+        self._state, self._done = process.initialize(), 0
+        self._before = 0 if start is None else start.rounds
+        if start is not None:
+            self._state = start.server_state(process, self._state)
+        if self._folder is not None and self._checkpoints is not None:
+            if (saved := self._checkpoints.latest_round()) is not None:
+                self._state = self._checkpoints.server_state(like=self._state)
+                self._done = saved
+                check_length(self._folder, saved, settings)
+            columns = _columns(process, self._evaluate)
+            if 0 < self._done < settings.rounds and self._done % settings.eval_every:
+                _drop_evaluation(self._checkpoints, columns, self._done)
+            self._records = Records(
+                self._folder,
+                columns,
+                self._checkpoints,
+                tracking=settings.tracking,
+                config=self._config,
+            )
+            self._reached = self._done > 0 and _is_reached(settings, self._records.last_row())
+        if start is not None and not self._done:
+            own = start.client_states(process, settings.seed, self._state, self._num_clients)
+            self.states.put(0, own)
+
+    def is_over(self) -> bool:
+        """Whether no further round is to be begun."""
+        return self._done == self._settings.rounds or self._stopping or self._reached
+
+    def round(
+        self, schedule: Schedule, stop: StopRequest, on_evaluation: OnEvaluation | None
+    ) -> tuple[dict[str, Any], float]:
+        """Trains a cohort, evaluates and keeps what is due; returns the row and the seconds."""
+        times = [time.perf_counter()]
+        row = self._train(schedule(self._before + self._done))
+        times.append(time.perf_counter())
+        done, settings = self._done, self._settings
+        self._evaluation = None
+        if done == settings.rounds or done % settings.eval_every == 0:
+            self._evaluation = self._evaluate(self._state, self.states)
+            _check_finite(done, self._evaluation.row())
+            row |= self._evaluation.row()
+            if on_evaluation is not None:
+                on_evaluation(done, self._evaluation)
+        self._reached = _is_reached(settings, row)
+        times.append(time.perf_counter())
+        self._rows.append(row)
+        self._stopping = bool(stop)
+        if self._records is not None:
+            self._keep(self._records, row, times)
+        return row, time.perf_counter() - times[0]
+
+    def _train(self, cohort: Sequence[int]) -> dict[str, Any]:
+        inputs = cohort_inputs(
+            cohort,
+            self._before + self._done,
+            self._settings.seed,
+            self._examples,
+            lambda client: self.states.get(client, self._state),
+        )
+        self._state, metrics, kept = run_round(self._process, self._state, inputs)
+        self._done += 1
+        row = _training_row(self._done, len(cohort), metrics, self._measured, self._ledger)
+        _check_finite(self._done, row)
+        _check_states(self._done, self._state, kept)
+        self.states.put(self._done, ((int(k["client"]), k["state"]) for k in kept))
+        return row
+
+    def _keep(self, records: Records, row: Mapping[str, Any], times: Sequence[float]) -> None:
+        """Has the round written, with a checkpoint where one is due."""
+        due = self.is_over() or self._done % self._settings.checkpoint_every == 0
+        changed = self.states.take_changed() if due else []
+        save = functools.partial(
+            _save,
+            records,
+            self.states,
+            self._done,
+            row,
+            self._evaluation,
+            changed,
+            self._state,
+            due,
+            times,
+        )
+        self._writer.submit(save)
+        if not self._settings.states_in_memory:  # The next round puts states itself.
+            self._writer.wait()
+
+    def result(self, stopped_by: signal.Signals | None) -> Result:
+        """Returns what training gave, when all is written."""
+        self._writer.wait()
+        ended = self._done == self._settings.rounds or self._reached
+        if ended and self._evaluation is None:  # The run was complete before.
+            self._evaluation = self._evaluate(self._state, self.states)
+        return Result(
+            self._state,
+            self.states,
+            self._done,
+            self._evaluation if ended else None,
+            self._rows,
+            stopped_by,
+            self._reached,
+        )
+
+    def abandon(self) -> None:
+        """Ends the writing, and closes the clients' states."""
+        self._writer.close()
+        self.states.close()
+
+    def close(self) -> None:
+        """Ends the writing."""
+        self._writer.close()
+        if self._records is not None:
+            self._records.close()
 
 
 def _save(

@@ -10,7 +10,7 @@ import pytest
 from tff_het import methods, seeding
 from tff_het.backend import internals
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, networks
 

@@ -10,7 +10,7 @@ from tff_het import methods, seeding
 from tff_het.backend.names import keras, tff
 from tff_het.learning import example_files
 from tff_het.learning.acquisition import Acquisition
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.layers import Dropout, Layers
 from tff_het.simulation import feeding

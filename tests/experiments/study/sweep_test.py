@@ -12,7 +12,7 @@ from experiments.study.store import Run, Status
 PLUGIN = '''
 """FedAvg whose updates are scaled."""
 from tff_het.kinds import Positive
-from tff_het.learning.client_work import local_sgd
+from tff_het.learning.works import local_sgd
 from tff_het.learning.composer import compose
 from tff_het.methods import METHODS
 

@@ -15,7 +15,7 @@ from experiments.waffle import figure7, settings, table1, table2, table4, table5
 from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, WAFFLE
 from tff_het import methods
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import LocalTraining
+from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.layers import Layers
 
