@@ -28,16 +28,33 @@ ACQUISITION = Acquisition(
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A method, its options, the shapes of what is local in it, and whether models differ."""
+    """A method, and what it does that others do not.
+
+    Attributes:
+      local: Shapes of the local variables.
+      personal: Whether clients' models differ without being adapted; as `local` says, where None.
+      adversary: Whether there is one, on the first layer.
+      extra: Shapes of what is in an update beside the change of the global variables.
+      keeps: Whether clients keep something beside local variables.
+      adapts: Whether clients adapt the model before they predict.
+      counts: Whether the server counts who takes part.
+      frozen: Shapes of local variables that training leaves as they are.
+      sends_kept: Whether what a client sends follows from what it keeps, by the paper's design.
+    """
 
     method: str
     local: list[tuple[int, ...]]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     label: str = ""
-    personal: bool | None = None  # Whatever is local, where None.
-    adversary: bool = False  # On the first layer.
+    personal: bool | None = None
+    adversary: bool = False
     acquisition: Acquisition | None = None
-    signed: bool = False  # Whether a client's index travels with its update.
+    extra: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
+    keeps: bool = False
+    adapts: bool = False
+    counts: bool = False
+    frozen: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
+    sends_kept: bool = False
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -110,6 +127,8 @@ CASES = [
             "keep_globals": True,
         },
         label="-options",
+        keeps=True,
+        adapts=True,
     ),
     Case(
         "waffle",
@@ -117,10 +136,12 @@ CASES = [
         options={"keep_globals": True},
         label="-acquisition",
         acquisition=ACQUISITION,
+        keeps=True,
+        adapts=True,
     ),
     Case("ave_fl", local=[]),
-    Case("opt_fl", local=[], options=JUDGING, signed=True),
-    Case("mix_fl", local=[], options=JUDGING, signed=True),
+    Case("opt_fl", local=[], options=JUDGING, extra=[()]),
+    Case("mix_fl", local=[], options=JUDGING, extra=[()]),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]

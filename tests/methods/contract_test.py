@@ -81,7 +81,7 @@ def test_local_means_local(case, process):
     assert sorted(shapes(kept)) == sorted(case.local)
     everything = collections.Counter(spec.shape for spec in process.model.specs)
     everything.subtract(case.local)
-    everything.update([()] * case.signed)
+    everything.update(case.extra)
     assert sorted(shapes(sent["update"])) == sorted(everything.elements())
     assert shapes(sent["weight"]) == [()]
     assert set(shapes(sent["metrics"])) == {()}
@@ -134,7 +134,7 @@ def test_training_changes_what_it_should(case, process, start):
         for old, new in zip(
             tf.nest.flatten(client["state"].model), tf.nest.flatten(state.model), strict=True
         ):
-            assert not np.array_equal(old, new)
+            assert np.array_equal(old, new) == (old.shape in case.frozen)
 
 
 def test_first_states(process, start):
@@ -254,20 +254,26 @@ def test_predictions_are_a_clients_own(case, process, start):
     x = np.random.default_rng(5).normal(size=(6, FEATURES)).astype(np.float32)
     examples = {"x": x, "y": np.zeros(6, np.int32)}
     results = by_client(output.client_states)
+    own = {int(client["client"]): client["examples"] for client in clients}
     one, two = (
-        process.predict(output.state.weights, results[index]["state"], examples, client=index)
+        process.predict(
+            *process.adapt(output.state, results[index]["state"], own[index], client=index),
+            examples,
+            client=index,
+        )
         for index in (4, 0)
     )
     assert one["logits"].shape == (6, CLASSES)
     assert one["hidden"].shape == (6, UNITS)
     personal = bool(case.local) if case.personal is None else case.personal
-    assert np.array_equal(one["logits"], two["logits"]) != personal
+    assert process.adapts == case.adapts
+    assert np.array_equal(one["logits"], two["logits"]) != (personal or case.adapts)
     assert has_global_model(process) != personal
 
 
 def test_as_learning_process(case, process, start):
-    if case.local or case.acquisition:
-        kept = "model <trainable=<float32" if case.local else "work <taken=int32"
+    if case.local or case.acquisition or case.keeps:
+        kept = "model <trainable=<float32" if case.local else "work <"
         with pytest.raises(ValueError, match=f"cannot carry client state.*{kept}"):
             process.as_learning_process()
         return

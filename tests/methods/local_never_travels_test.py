@@ -24,10 +24,10 @@ RATE = 0.0
 
 def keeps_something(case: Case) -> bool:
     """Whether there is anything that could leak."""
-    return bool(case.local or case.acquisition)
+    return bool(case.local or case.acquisition or case.keeps)
 
 
-KEEPING = [case for case in CASES if keeps_something(case)]
+KEEPING = [case for case in CASES if keeps_something(case) and not case.sends_kept]
 OTHERS = [case for case in CASES if not keeps_something(case)]
 
 
@@ -98,7 +98,8 @@ def check(case: Case) -> None:
     found = {name for name in before if before[name] != after[name]}
     leaked = found - training_metrics(case)
     assert not leaked, leaked
-    assert "loss" in found  # What was changed is used.
+    # What was changed is used, unless for predictions alone.
+    assert "loss" in found or case.keeps or case.frozen
 
 
 @pytest.mark.parametrize("case", KEEPING, ids=str)
@@ -124,8 +125,10 @@ def test_next_moves_to_the_server_what_is_declared(case):
     )
     declared.subtract(tff.TensorType(np.float32, shape) for shape in case.local)
     declared[number] += declared.total() > 0  # The update's weight, if there is an update.
+    declared.update(tff.TensorType(np.float32 if s else np.int32, s) for s in case.extra)
+    declared[number] += case.counts
     declared[number] += 2 * len(training_metrics(case))  # Each a sum and a count.
-    declared[count] += 1 + case.signed  # How many examples, and whose update it is.
+    declared[count] += 1  # How many examples.
     types = [t.value_type for t in communication.transfers(process.next) if t.to_server]
     moved = collections.Counter(tff.structure.flatten(tff.to_type(types)))
     assert moved == declared, (moved - declared, declared - moved)
