@@ -39,6 +39,7 @@ class Case:
       adapts: Whether clients adapt the model before they predict.
       counts: Whether the server counts who takes part.
       frozen: Shapes of local variables that training leaves as they are.
+      plain: Whether clients take plain SGD alone.
       sends_kept: Whether what a client sends follows from what it keeps, by the paper's design.
     """
 
@@ -55,6 +56,7 @@ class Case:
     counts: bool = False
     frozen: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
     sends_kept: bool = False
+    plain: bool = False
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -163,7 +165,7 @@ def build(case: Case, seed: int, rate: float = 0.3) -> FederatedProcess:
             architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)
         )
     training = LocalTraining(
-        tff.learning.optimizers.build_sgdm(rate, momentum=0.9),
+        tff.learning.optimizers.build_sgdm(rate, momentum=None if case.plain else 0.9),
         batch_size=4,
         epochs=2,
         acquisition=case.acquisition,

@@ -2,6 +2,19 @@
 
 import tensorflow as tf
 
+from tff_het.learning.local_training import LocalTraining
+
+
+def steps_of(training: LocalTraining, num_examples: tf.Tensor) -> tf.Tensor:
+    """Returns int32 [], how many steps a client's local training takes."""
+    return num_steps(
+        num_examples,
+        training.batch_size,
+        epochs=training.epochs,
+        steps=training.steps,
+        at_most_one_pass=training.at_most_one_pass,
+    )
+
 
 def num_steps(
     num_examples: tf.Tensor,

@@ -45,7 +45,7 @@ class Descent:
         if learning_rate is not None:
             hparams[LEARNING_RATE_KEY] = learning_rate
             state = optimizer.set_hparams(state, hparams)
-        self._plain = _is_sgd(optimizer) and not weight_decay and clip_norm is None
+        self._plain = is_sgd(optimizer) and not weight_decay and clip_norm is None
         self._learning_rate = hparams.get(LEARNING_RATE_KEY)
         # Hyperparameters are Python numbers in a fresh state; a loop carries tensors. The fewer of
         # them, and of operations in a step, the better: for small batches they are a third of the
@@ -128,7 +128,7 @@ class Descent:
         return [w for w, is_own in pairs if is_own]
 
 
-def _is_sgd(optimizer: Any) -> bool:
+def is_sgd(optimizer: Any) -> bool:
     """Whether its step is w - rate * gradient; tried out, since TFF has no name for it."""
     with eager_mode():
         state = optimizer.initialize([tf.TensorSpec([3])])

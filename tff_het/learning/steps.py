@@ -162,6 +162,16 @@ def proximal(strength: Any, center: Weights) -> Penalty:
     return penalty
 
 
+def linear(slopes: Sequence[tf.Tensor]) -> Penalty:
+    """Returns <slopes, w> over the trainable global variables w."""
+
+    def penalty(variables: Variables) -> tf.Tensor:
+        pairs = zip(variables.global_weights.trainable, slopes, strict=True)
+        return tf.add_n([tf.reduce_sum(w * slope) for w, slope in pairs])
+
+    return penalty
+
+
 def fit(
     model: Model,
     training: LocalTraining,
@@ -215,13 +225,7 @@ def run(
             f"{training.acquisition.function}) with another method, or leave the acquisition out."
         )
     order_seed, step_seed = _fold_in(seed, 0), _fold_in(seed, 1)
-    number = batching.num_steps(
-        client.num_examples,
-        training.batch_size,
-        epochs=training.epochs,
-        steps=training.steps,
-        at_most_one_pass=training.at_most_one_pass,
-    )
+    number = batching.steps_of(training, client.num_examples)
     indices, weights = batching.plan(
         client.num_examples,
         training.batch_size,
