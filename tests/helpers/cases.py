@@ -144,6 +144,7 @@ CASES = [
     Case("ave_fl", local=[]),
     Case("opt_fl", local=[], options=JUDGING, extra=[()]),
     Case("mix_fl", local=[], options=JUDGING, extra=[()]),
+    Case("ditto", local=[], keeps=True, adapts=True),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]
