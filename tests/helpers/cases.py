@@ -145,6 +145,15 @@ CASES = [
     Case("opt_fl", local=[], options=JUDGING, extra=[()]),
     Case("mix_fl", local=[], options=JUDGING, extra=[()]),
     Case("ditto", local=[], keeps=True, adapts=True),
+    Case(
+        "scaffold",
+        local=[],
+        options={"num_clients": 8},
+        extra=BODY + HEAD,
+        keeps=True,
+        counts=True,
+        plain=True,
+    ),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]

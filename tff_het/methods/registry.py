@@ -26,6 +26,7 @@ METHODS: Registry["Callable[..., FederatedProcess]"] = Registry(
         "opt_fl": "tff_het.methods.opt_fl:build_opt_fl",
         "mix_fl": "tff_het.methods.mix_fl:build_mix_fl",
         "ditto": "tff_het.methods.ditto:build_ditto",
+        "scaffold": "tff_het.methods.scaffold:build_scaffold",
         "local_only": "tff_het.methods.local_only:build_local_only",
         "centralized": "tff_het.methods.centralized:build_centralized",
     },

@@ -1,0 +1,107 @@
+"""SCAFFOLD: control variates take the drift of a client's own data out of its steps.
+
+S. P. Karimireddy, S. Kale, M. Mohri, S. Reddi, S. Stich, A. T. Suresh: SCAFFOLD: Stochastic
+Controlled Averaging for Federated Learning (2020), Algorithm 1 with option II.
+
+| paper (Algorithm 1)               | here                                                      |
+|-----------------------------------|-----------------------------------------------------------|
+| x, c                              | `ServerState.weights`, `.server_step[0]`                  |
+| c_i                               | `ClientState.work`, starts at 0                           |
+| y_i - eta_l (g_i(y_i) - c_i + c)  | plain SGD on the loss plus <c - c_i, y_i>                 |
+| c_i+ = c_i - c + (x - y_i) / (K eta_l) | K is the client's own number of steps                |
+| (dy_i, dc_i)                      | the update: `change` and `control`                        |
+| x + eta_g / \\|S\\| sum dy_i        | the mean, each client counting the same; the server's rate |
+| c + 1 / N sum dc_i                | `participants / num_clients` times the mean               |
+
+Moving statistics have no control variates and are averaged. Clients without examples keep theirs.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_het.learning import batching, measuring
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.descent import is_sgd
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.learning.server_step import ServerStep, apply_update
+from tff_het.learning.steps import linear
+from tff_het.learning.works import equally_weighted, local_sgd
+from tff_het.models.architectures import Architecture
+
+
+class Corrected(NamedTuple):
+    """What a client sends: the changes of the model and of its control variate."""
+
+    change: Any
+    control: Any
+
+
+def build_scaffold(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    num_clients: int | None = None,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds SCAFFOLD: control variates take clients' drift out of their steps.
+
+    Args:
+      architecture: The network, all of it shared.
+      training: Settings of the clients' local SGD, without momentum.
+      seed: The initial weights follow from it.
+      num_clients: N, the size of the population.
+      aggregator: The mean of all clients, each counting the same, by default.
+      server_optimizer: Any of `tff.learning.optimizers`; its rate is eta_g, 1 by default.
+
+    Raises:
+      ValueError: If the number of clients is missing, the optimizer is not plain SGD, or examples
+        are to be acquired.
+    """
+    if num_clients is None:
+        raise ValueError("scaffold needs num_clients: its control variate is a mean over all.")
+    if not is_sgd(training.optimizer) or training.acquisition is not None:
+        raise ValueError("scaffold takes plain SGD, without momentum, on all examples alone.")
+    model = architecture.model(local=())
+    updating = apply_update(model, server_optimizer)
+    zeros = [np.zeros(s.shape, np.float32) for s in model.tensor_specs.global_weights.trainable]
+
+    def correction(download, state):
+        return linear([c - c_i for c, c_i in zip(download.more, state.work, strict=True)])
+
+    shared = equally_weighted(local_sgd(model, training, correction))
+
+    def train(download, examples, client, seed, state):
+        result = shared.train(download, examples, client, seed, state)
+        steps = tf.cast(batching.steps_of(training, client.num_examples), tf.float32)
+        rate = measuring.learning_rate(training, download.round)
+        scale = tf.math.divide_no_nan(1.0, steps * rate)
+        pairs = zip(download.more, result.update.trainable, strict=True)
+        control = [tf.sign(steps) * (-c - scale * dy) for c, dy in pairs]
+        kept = [c_i + dc for c_i, dc in zip(state.work, control, strict=True)]
+        state = result.state._replace(work=kept)
+        return result._replace(update=Corrected(result.update, control), state=state)
+
+    def init(client, seed, server_state):
+        return shared.init(client, seed, server_state)._replace(work=zeros)
+
+    def reads(state):
+        return shared.reads(state)._replace(more=state.server_step[0])
+
+    def step(state, weights, sent, participants):
+        optimizer, weights, measured = updating.step(state[1], weights, sent.change)
+        moved = zip(state[0], sent.control, strict=True)
+        control = [c + participants / num_clients * dc for c, dc in moved]
+        return (control, optimizer), weights, measured
+
+    return compose(
+        model,
+        shared._replace(train=train, init=init, reads=reads),
+        seed=seed,
+        aggregator=aggregator,
+        server_step=ServerStep(lambda: (zeros, updating.initial()), step, True),
+    )
