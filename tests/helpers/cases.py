@@ -154,6 +154,14 @@ CASES = [
         counts=True,
         plain=True,
     ),
+    Case(
+        "ifca",
+        local=[],
+        options={"num_clusters": 3},
+        extra=[(3,)],
+        personal=True,
+        adapts=True,
+    ),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]

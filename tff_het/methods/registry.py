@@ -27,6 +27,7 @@ METHODS: Registry["Callable[..., FederatedProcess]"] = Registry(
         "mix_fl": "tff_het.methods.mix_fl:build_mix_fl",
         "ditto": "tff_het.methods.ditto:build_ditto",
         "scaffold": "tff_het.methods.scaffold:build_scaffold",
+        "ifca": "tff_het.methods.ifca:build_ifca",
         "local_only": "tff_het.methods.local_only:build_local_only",
         "centralized": "tff_het.methods.centralized:build_centralized",
     },
