@@ -162,6 +162,17 @@ CASES = [
         personal=True,
         adapts=True,
     ),
+    Case("p_fed_me", local=[], keeps=True, adapts=True, plain=True),
+    Case("per_fed_avg", local=[], adapts=True),
+    Case(
+        "per_fed_avg",
+        local=[],
+        options={"variant": "hessian_free"},
+        label="-hessian-free",
+        adapts=True,
+    ),
+    Case("apfl", local=[], keeps=True, adapts=True),
+    Case("fed_dyn", local=[], options={"num_clients": 8}, keeps=True, counts=True),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]

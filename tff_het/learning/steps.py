@@ -22,6 +22,7 @@ from tff_het.models.model import (
     EXAMPLE_WEIGHT,
     Batch,
     ClientContext,
+    LossOutput,
     Model,
     Outputs,
     Variables,
@@ -42,16 +43,16 @@ class Steps(NamedTuple):
     """What local training repeats.
 
     Attributes:
-      init: Variables -> what steps hand on, a structure of tensors.
+      init: Variables, or what else the work starts from -> what steps hand on, any structure.
       step: (what they hand on, batches, a seed int32 [2] for each, client) -> (what they hand on,
         the model's outputs for the first batch, for the metrics).
-      final: What they hand on -> variables.
+      final: What they hand on -> variables, or whatever the work makes of it.
       batches: How many batches a step takes.
     """
 
-    init: Callable[[Variables], Any]
+    init: Callable[[Any], Any]
     step: Callable[[Any, Sequence[Batch], Sequence[tf.Tensor], ClientContext], tuple[Any, Outputs]]
-    final: Callable[[Any], Variables]
+    final: Callable[[Any], Any]
     batches: int = 1
 
 
@@ -147,6 +148,26 @@ def _against_opponent(
     )
 
 
+def gradient(
+    model: Model, variables: Variables, batch: Batch, client: ClientContext, seed: tf.Tensor
+) -> tuple[list[tf.Tensor], LossOutput]:
+    """Returns the loss's gradient by each of `trainable_of(variables)`, and what it is of."""
+    trainable = trainable_of(variables)
+    with tf.GradientTape() as tape:
+        tape.watch(trainable)
+        result = model.loss(variables, batch, client, seed, True)
+    found = tape.gradient(
+        result.loss, trainable, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
+    return [tf.convert_to_tensor(g) for g in found], result
+
+
+def moved(variables: Variables, by: Sequence[tf.Tensor], times: Any) -> Variables:
+    """Returns variables of which those that are trainable are moved by so many times something."""
+    pairs = zip(trainable_of(variables), by, strict=True)
+    return with_trainable(variables, [w + times * change for w, change in pairs])
+
+
 def _penalised(loss: tf.Tensor, variables: Variables, penalty: Penalty | None) -> tf.Tensor:
     return loss if penalty is None else loss + penalty(variables)
 
@@ -192,11 +213,11 @@ def run(
     model: Model,
     training: LocalTraining,
     steps: Steps,
-    variables: Variables,
+    variables: Any,
     examples: Mapping[str, tf.Tensor],
     client: ClientContext,
     seed: tf.Tensor,
-) -> tuple[Variables, collections.OrderedDict]:
+) -> tuple[Any, collections.OrderedDict]:
     """Repeats steps over batches of a client's examples.
 
     A loop over gathered batches rather than a `tf.data` pipeline: it needs no
@@ -206,13 +227,13 @@ def run(
       model: The model, for its metrics.
       training: How many steps, and of which batches.
       steps: The steps.
-      variables: The values to start from.
+      variables: What `steps.init` takes: the values to start from.
       examples: The client's examples, columns [n, ...].
       client: The client.
       seed: int32 [2].
 
     Returns:
-      The variables after training, and metrics: `Mean`s over the examples of all
+      What `steps.final` gives, and metrics: `Mean`s over the examples of all
       steps, measured on each step's first batch before the step.
 
     Raises:

@@ -1,0 +1,85 @@
+"""Per-FedAvg against its formulas, and its Hessian-free step against the exact meta-gradient."""
+
+import itertools
+
+import numpy as np
+import pytest
+from transcription import (
+    COHORTS,
+    RATE,
+    batches,
+    build,
+    examples_of,
+    federate,
+    gradients,
+    loss,
+    start_of,
+)
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+ALPHA, DELTA = 0.05, 1e-2
+
+
+def moved(w, by, times):
+    return [a + times * b for a, b in zip(w, by, strict=True)]
+
+
+def meta_gradient(w, taken, exact: bool):
+    adapted = moved(w, gradients(w, taken[0]), -ALPHA)
+    slope = gradients(adapted, taken[1])
+    if not exact:
+        return slope
+    up, down = (gradients(moved(w, slope, sign * DELTA), taken[2]) for sign in (1, -1))
+    pairs = zip(slope, up, down, strict=True)
+    return [g - ALPHA * (a - b) / (2 * DELTA) for g, a, b in pairs]
+
+
+@pytest.mark.parametrize("variant", ["first_order", "hessian_free"])
+def test_equals_the_formulas(variant):
+    exact = variant == "hessian_free"
+    process = build("per_fed_avg", adaptation_rate=ALPHA, variant=variant, delta=DELTA)
+    state, states = federate(process)
+    w = start_of(process)
+    for cohort in COHORTS:
+        sent = []
+        for client in cohort:
+            examples, own = examples_of(client), w
+            steps = len(list(batches(examples)))
+            # As many steps as local training has, of two or three batches each.
+            stream = itertools.cycle(batches(examples, epochs=1))
+            for _ in range(steps):
+                taken = [next(stream) for _ in range(3 if exact else 2)]
+                own = moved(own, meta_gradient(own, taken, exact), -RATE)
+            sent.append(own)
+        w = [np.mean(of, axis=0) for of in zip(*sent, strict=True)]
+    for found, wanted in zip(state.weights.trainable, w, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-4 if exact else 1e-5)
+    # One step on the first batch of the training examples, which are four in a step.
+    weights, _ = process.adapt(state, states[1], examples_of(1), client=1, seed=(0, 0))
+    own = [np.asarray(value) for value in weights.trainable]
+    assert loss(own, examples_of(1)) < loss(w, examples_of(1))
+    expected = moved(w, gradients(w, examples_of(1)), -ALPHA)  # All four, in any order.
+    for found, wanted in zip(own, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_the_hessian_free_step_is_the_exact_gradient_of_the_adapted_loss():
+    """By differences of f(w - alpha grad f(w)), on one batch for all three."""
+    examples = examples_of(0)
+    w = start_of(build("fed_avg"))
+
+    def adapted_loss(values) -> float:
+        return loss(moved(values, gradients(values, examples), -ALPHA), examples)
+
+    found = meta_gradient(w, [examples] * 3, exact=True)
+    first_order = meta_gradient(w, [examples] * 3, exact=False)
+    for place, value in enumerate(w):
+        exact = np.zeros_like(value)
+        for at in np.ndindex(value.shape):
+            for sign in (1, -1):
+                changed = [np.array(v) for v in w]
+                changed[place][at] += sign * 1e-5
+                exact[at] += sign * adapted_loss(changed) / 2e-5
+        error = np.abs(found[place] - exact).max()
+        assert error < 0.2 * np.abs(first_order[place] - exact).max() or error < 1e-6

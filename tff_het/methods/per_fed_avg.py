@@ -1,0 +1,119 @@
+"""Per-FedAvg: a shared start from which one step on a client's data makes a good model.
+
+A. Fallah, A. Mokhtari, A. Ozdaglar: Personalized Federated Learning with Theoretical Guarantees: A
+Model-Agnostic Meta-Learning Approach (2020), Algorithm 1 with the approximations of section 5.
+
+| paper                              | here                                                      |
+|------------------------------------|-----------------------------------------------------------|
+| w                                  | `ServerState.weights`; the mean counts clients equally    |
+| alpha, beta                        | `adaptation_rate`, the clients' learning rate             |
+| tau, D, D', D''                    | the steps of `training`; two or three batches a step      |
+| w' = w - alpha g(w; D)             | `moved(w, g, -alpha)`                                     |
+| w - beta g(w'; D'), first order    | SGD on the loss at w', whose slope by w is taken to be 1  |
+| Hessian-free, with D''             | also the difference of losses at w +- delta g'            |
+
+A client predicts after `adaptation_steps` steps of rate alpha on its training examples.
+"""
+
+from typing import Literal
+
+import tensorflow as tf
+
+from tff_het.backend.names import tff
+from tff_het.kinds import Positive, Whole
+from tff_het.learning import steps
+from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.descent import Descent, with_trainable
+from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.process import FederatedProcess
+from tff_het.learning.server_step import apply_update
+from tff_het.learning.works import equally_weighted, local_sgd, sends_change
+from tff_het.models.architectures import Architecture
+from tff_het.models.model import Variables
+
+
+def build_per_fed_avg(
+    architecture: Architecture,
+    training: LocalTraining,
+    *,
+    seed: int,
+    adaptation_rate: Positive = 0.005,
+    adaptation_steps: Whole = 1,
+    variant: Literal["first_order", "hessian_free"] = "first_order",
+    delta: Positive = 1e-3,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds Per-FedAvg: a shared start from which one step makes a good model.
+
+    Args:
+      architecture: The network, all of it shared.
+      training: Settings of the clients' local SGD; its steps take two batches each, or three.
+      seed: The initial weights follow from it.
+      adaptation_rate: alpha, the rate of the steps that make a client's own model.
+      adaptation_steps: Steps after which a client predicts, on its training examples.
+      variant: Whether second derivatives are left out, or taken from differences of gradients.
+      delta: Size of these differences, for hessian_free.
+      aggregator: The mean of all clients, each counting the same, by default.
+      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
+
+    Raises:
+      ValueError: If examples are to be acquired.
+    """
+    model = architecture.model(local=())
+    shared = equally_weighted(local_sgd(model, training))
+    own_steps = LocalTraining(
+        tff.learning.optimizers.build_sgdm(adaptation_rate),
+        batch_size=training.batch_size,
+        steps=adaptation_steps,
+    )
+    is_exact = variant == "hessian_free"
+
+    def meta_steps(round_num) -> steps.Steps:
+        descent = Descent.of(model, training, round_num=round_num)
+
+        def step(carry, batches, seeds, client):
+            variables, state = carry
+
+            def at(place: int, values: Variables):
+                return model.loss(values, batches[place], client, seeds[place], True)
+
+            first, result = steps.gradient(model, variables, batches[0], client, seeds[0])
+            adapted = steps.moved(variables, first, -adaptation_rate)
+            slope: list[tf.Tensor] = []
+            if is_exact:
+                slope, _ = steps.gradient(model, adapted, batches[1], client, seeds[1])
+
+            def loss(values: Variables):
+                found = at(1, steps.moved(values, first, -adaptation_rate))
+                if not is_exact:
+                    return found.loss, found
+                up, down = (at(2, steps.moved(values, slope, s * delta)).loss for s in (1, -1))
+                return found.loss - adaptation_rate * (up - down) / (2 * delta), found
+
+            trainable, state, found = descent.step(loss, variables, state)
+            return (with_trainable(found.variables, trainable), state), result.outputs
+
+        def init(variables):
+            return variables, descent.initial_state
+
+        return steps.Steps(init, step, lambda carry: carry[0], 3 if is_exact else 2)
+
+    def train(download, examples, client, seed, state):
+        before = Variables(download.weights, state.model)
+        of = meta_steps(download.round)
+        after, metrics = steps.run(model, training, of, before, examples, client, seed)
+        result = sends_change(before, after, metrics, state)
+        return result._replace(weight=tf.sign(result.weight))
+
+    def adapt(download, examples, client, seed, state):
+        before = Variables(download.weights, state.model)
+        return steps.fit(model, own_steps, before, examples, client, seed)[0]
+
+    return compose(
+        model,
+        shared._replace(train=train, adapt=adapt),
+        seed=seed,
+        aggregator=aggregator,
+        server_step=apply_update(model, server_optimizer),
+    )
