@@ -17,14 +17,7 @@ from collections.abc import Sequence
 from experiments.run import command_line
 from experiments.study import papers
 
-_PROGRAMS = {
-    "train": "experiments.train",
-    "compare": "experiments.compare",
-    "sweep": "experiments.sweep",
-    "report": "experiments.report",
-    "list": "experiments.list",
-    "heterogeneity": "experiments.heterogeneity",
-}
+_PROGRAMS = ("train", "compare", "sweep", "report", "list", "heterogeneity")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _reproduce(rest)
     if first not in _PROGRAMS:
         command_line.refuse(f"Name one of {', '.join((*_PROGRAMS, 'reproduce'))}; found {first}.")
-    return importlib.import_module(_PROGRAMS[first]).main(rest)
+    return importlib.import_module(f"experiments.{first}").main(rest)
 
 
 def _reproduce(argv: Sequence[str]) -> int:

@@ -7,7 +7,6 @@ The first writes OUTPUT_DIR/report/index.html, one file that needs no network, w
 Markdown beside it. The second writes the papers' README.md from experiments/results/.
 """
 
-import collections
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,9 +89,7 @@ def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> 
     """
     lines = []
     for experiment, found in _made(experiments, output_dir):
-        cells = {cell.name: cell for cell in experiment.scales[found.scale].cells}
-        reasons = (runner.why_outdated(cells[name], r) for (name, _), r in found.runs.items())
-        for reason, times in collections.Counter(filter(None, reasons)).items():
+        for reason, times in sections.outdated(experiment, found).items():
             runs = f"{times} of {len(found.runs)} runs"
             lines.append(f"{experiment.id}, {found.scale}: {runs}, since changed: {reason}")
     return "\n".join(lines) or "All results are of the code and settings that there are now."

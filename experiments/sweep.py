@@ -10,7 +10,6 @@ runs, one of those that were chosen, differences paired by seed, and lines over 
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import math
 import shlex
@@ -163,11 +162,11 @@ def _lines(over: Points, metric: str) -> list[s.Figure]:
     for axis in reversed(varying):
         with contextlib.suppress(ValueError):  # No numbers.
             having = [one for one in over if axis in one]
-            x = [float(one[axis]) for one in having]
             lines: dict[str, dict[float, s.Measure]] = {}
-            for at, one in sorted(zip(x, having, strict=True), key=lambda pair: pair[0]):
+            for one in sorted(having, key=lambda one: float(one[axis])):
                 others = _name({name: value for name, value in one.items() if name != axis})
-                lines.setdefault(others or metric, {})[at] = s.metric(_name(one), metric)
+                line = lines.setdefault(others or metric, {})
+                line[float(one[axis])] = s.metric(_name(one), metric)
             return [s.lines(f"{metric} of all runs", "None.", lines, xlabel=axis, ylabel=metric)]
     return []
 
@@ -201,22 +200,21 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
         if settings.choose and not config.data.validation_fraction:
             raise ValueError("--choose needs validation examples: --set=validation_fraction=0.1.")
     cells = [s.Cell(_name(one), s.Training({**common, **one})) for one in over]
-    note = f"Settings of all runs: {_name(common)}."
+    scale = s.Scale(cells, settings.seeds, f"Settings of all runs: {_name(common)}.")
     title = f"{settings.metric} by {', '.join(over[0])}"
     # Where the runs are and how many are made at a time is no part of what they are.
     shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
     command = f"python -m experiments.{id.partition('.')[0]} {shlex.join(shown)}"
-    experiment = functools.partial(s.Experiment, id, title, command=command)
-    made = experiment({"quick": s.Scale(cells, settings.seeds, note)})
+    made = s.Experiment(id, title, {"quick": scale}, command=command)
     if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
         return code
     compared, output_dir = over, command_line.folder(settings.output_dir)
     if settings.choose and (results := runner.read(made, "quick", output_dir)):
         compared = best(over, settings.choose, settings.select, results)
-        note += f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
-    scales = {"quick": s.Scale(cells, settings.seeds, note)}
+        chosen = f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
+        scale = dataclasses.replace(scale, note=scale.note + chosen)
     tables, figures = _tables(settings, over, compared), _lines(over, settings.metric)
-    made = experiment(scales, tables=tables, figures=figures)
+    made = dataclasses.replace(made, scales={"quick": scale}, tables=tables, figures=figures)
     print(report.write([made], output_dir, folder))
     return code
 

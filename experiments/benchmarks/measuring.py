@@ -1,13 +1,15 @@
-"""What the benchmarks share: random examples, a process and its training, tables."""
+"""What the benchmarks share: flags, random examples, processes and their training, tables."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiments.run import command_line
 from experiments.study import files
-from tff_het import methods
+from tff_het import kinds, methods
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.client_work import LocalTraining
@@ -29,18 +31,33 @@ def examples(seed: int, count: int, shape: Sequence[int], dtype: str, classes: i
     return {"x": x, "y": np.arange(count, dtype=np.int32) % classes}
 
 
-def architecture(network: networks.Network, shape: Sequence[int], dtype: str, classes: int):
-    """Returns the architecture of a network for such examples."""
-    spec = {"x": (np.dtype(dtype), tuple(shape)), "y": (np.dtype(np.int32), ())}
-    return architectures.make("benchmark", spec, classes, network)
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A network, and how much data of which form each client trains on, by plain SGD."""
 
+    network: networks.Network
+    shape: tuple[int, ...]
+    dtype: str
+    classes: int
+    examples: int
+    epochs: int
+    batch_size: int
 
-def process(
-    method: str, model: architectures.Architecture, training: Mapping[str, Any], **options: Any
-) -> FederatedProcess:
-    """Returns the process of a method with plain SGD, given what else `LocalTraining` takes."""
-    settings = LocalTraining(tff.learning.optimizers.build_sgdm(LEARNING_RATE), **training)
-    return methods.build(method, model, settings, seed=0, **options)
+    @property
+    def architecture(self) -> architectures.Architecture:
+        """For such data."""
+        spec = {"x": (np.dtype(self.dtype), self.shape), "y": (np.dtype(np.int32), ())}
+        return architectures.make("benchmark", spec, self.classes, self.network)
+
+    def client(self, seed: int) -> Columns:
+        """Returns a client's random examples."""
+        return examples(seed, self.examples, self.shape, self.dtype, self.classes)
+
+    def process(self, method: str = "fed_avg", shuffle: bool = True, **options: Any):
+        """Returns the process of a method, given its options."""
+        sgd = tff.learning.optimizers.build_sgdm(LEARNING_RATE)
+        training = LocalTraining(sgd, self.batch_size, self.epochs, shuffle=shuffle)
+        return methods.build(method, self.architecture, training, seed=0, **options)
 
 
 def train(
@@ -69,6 +86,24 @@ def train(
         folder=folder,
         on_round=on_round,
     ).client_states.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      only: Which rows of its table. Default: all.
+    """
+
+    only: Sequence[str] = ()
+
+
+def chosen(argv: Sequence[str], description: str | None, names: Sequence[str]) -> Sequence[str]:
+    """Returns the rows that a command line asks for; ends the program for help."""
+    settings = command_line.settings(Settings, argv, description)
+    with command_line.errors_in_one_line():
+        return [kinds.Among(names)(name) for name in settings.only or names]
 
 
 def report(head: str, found: Iterable[tuple[str, Mapping[str, float]]]) -> None:

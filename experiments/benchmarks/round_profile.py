@@ -8,7 +8,6 @@ thread that runs the loop: it waits while clients train, and saving goes on besi
 
 import collections
 import contextlib
-import dataclasses
 import statistics
 import sys
 import tempfile
@@ -19,15 +18,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from experiments.benchmarks import round_time
-from experiments.run import command_line
-from experiments.study import files
+from experiments.benchmarks import measuring, round_time
 from tff_het.backend import internals
 from tff_het.backend.in_process import context
-from tff_het.kinds import Whole
 from tff_het.simulation import loop, runtime
 
-_WARM_UP = 5
+_WARM_UP, _ROUNDS = 5, 40
 _PARTS = {
     "clients": "clients at work (TensorFlow, on their threads)",
     "server": "aggregation and server step (TensorFlow)",
@@ -39,51 +35,36 @@ _PARTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of this program.
-
-    Attributes:
-      rounds: Rounds profiled, after five to warm up.
-    """
-
-    rounds: Whole = 40
-
-
 def main(argv: Sequence[str]) -> None:
     """Profiles the workloads and prints a table."""
-    settings = command_line.settings(Settings, argv, __doc__)
-    found = {name: profile(w, settings.rounds) for name, w in round_time.WORKLOADS.items()}
-    rows = [["", *found], ["ms a round", *(f"{s['round'] * 1e3:.0f}" for s in found.values())]]
-    for part, label in _PARTS.items():
-        rows.append([label, *(f"{100 * s[part] / s['round']:.1f} %" for s in found.values())])
-    print(files.as_table(rows))
+    names = measuring.chosen(argv, __doc__, tuple(round_time.WORKLOADS))
+    measuring.report("", ((name, profile(round_time.WORKLOADS[name])) for name in names))
 
 
-def profile(workload: round_time.Workload, num_rounds: int) -> dict[str, float]:
-    """Returns seconds of each part, and of a whole round: medians over rounds."""
-    found: dict[str, list[float]] = collections.defaultdict(list)
-    spent: collections.defaultdict[str, float] = collections.defaultdict(float)
+def profile(workload: measuring.Workload) -> dict[str, float]:
+    """Returns milliseconds a round, and the share of each part in per cent: medians over rounds."""
+    rounds: list[dict[str, float]] = []
+    spent: dict[str, float] = collections.defaultdict(float)
     began = time.perf_counter()
 
     def after_round(*_: Any) -> None:
         nonlocal began
-        now = time.perf_counter()
-        parts = {part: spent[part] for part in _PARTS} | {"round": now - began}
-        parts["loop"] = parts["round"] - spent["call"]
-        parts["call"] -= sum(spent[part] for part in ("clients", "server", "in", "out"))
-        for part, value in parts.items():
-            found[part].append(value)
+        spent["round"] = time.perf_counter() - began
+        spent["loop"] = spent["round"] - spent["call"]
+        spent["call"] -= sum(spent[part] for part in ("clients", "server", "in", "out"))
+        rounds.append({part: spent[part] for part in (*_PARTS, "round")})
         spent.clear()
         began = time.perf_counter()
 
     with runtime.use("in_process"), _timed(spent), tempfile.TemporaryDirectory() as folder:
-        round_time.train(workload, Path(folder), _WARM_UP + num_rounds, after_round)
-    return {part: statistics.median(values[_WARM_UP:]) for part, values in found.items()}
+        round_time.train(workload, Path(folder), _WARM_UP + _ROUNDS, after_round)
+    found = {part: statistics.median(r[part] for r in rounds[_WARM_UP:]) for part in rounds[0]}
+    shares = {label: 100 * found[part] / found["round"] for part, label in _PARTS.items()}
+    return {"ms a round": 1e3 * found["round"], **shares}
 
 
 @contextlib.contextmanager
-def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
+def _timed(spent: dict[str, float]) -> Iterator[None]:
     """Inside, `spent` adds up the seconds of what a round consists of."""
 
     def timed(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,16 +85,13 @@ def _timed(spent: collections.defaultdict[str, float]) -> Iterator[None]:
         ingest = plan.ingest and timed("in", plan.ingest)
         return plan._replace(ingest=ingest, emit=timed("out", plan.emit))
 
-    patches: list[tuple[Any, str, Any]] = [
-        (context.Plans, "__call__", timed_plan),
-        (context._Run, "map_clients", timed("clients", context._Run.map_clients)),
-        (internals, "call", timed("server", internals.call)),
-        (loop, "run_round", timed("call", loop.run_round)),
-        (loop, "_save", timed("saving", loop._save)),
-    ]
-    with contextlib.ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(mock.patch.object(*patch))
+    with (
+        mock.patch.object(context.Plans, "__call__", timed_plan),
+        mock.patch.object(context._Run, "map_clients", timed("clients", context._Run.map_clients)),
+        mock.patch.object(internals, "call", timed("server", internals.call)),
+        mock.patch.object(loop, "run_round", timed("call", loop.run_round)),
+        mock.patch.object(loop, "_save", timed("saving", loop._save)),
+    ):
         yield
 
 

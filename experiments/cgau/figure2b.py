@@ -22,26 +22,18 @@ _OWN_GAIN = _OWN[CGAU] - _OWN[BASELINE]
 _MORE = "Extra time per round, %"
 _TRAINED = "Features from a network trained on CIFAR-10 itself, without shuffling"
 _CIFAR = {**settings.CIFAR, "validation_fraction": "0.2", "rounds": "500", "eval_every": "1"}
-_TIMED = ("cgau", "fed_avg")
 
 
 def _cells(flags: Flags, images: str, epochs: int, shuffled: Iterable[str]) -> list[s.Cell]:
     """All runs; `epochs` are those of the network trained on the images themselves."""
     clustered = {**flags, "shuffle_fraction": "0.0"}
-    own = {flag: value for flag, value in clustered.items() if flag != "dataset"}
-    data, times, compare = flags["dataset"], timing.round_times, own_features.compare
+    data = clustered.pop("dataset")
+    timed = {"flags": {"dataset": data, **clustered}, "methods": ("cgau", "fed_avg"), "rounds": 20}
+    trained = {"dataset": images, "epochs": epochs, "flags": clustered}
     return [
         *settings.cells("cifar10", flags, shuffled),
-        s.call("times", times, data, alone=True, flags=clustered, methods=_TIMED, rounds=20),
-        s.call(
-            "own features",
-            compare,
-            images,
-            dataset=images,
-            epochs=epochs,
-            flags=own,
-            scales_with=None,
-        ),
+        s.Cell("times", s.Call(timing.round_times, timed, (data,), alone=True)),
+        s.Cell("own features", s.Call(own_features.compare, trained, (images,), scales_with=None)),
     ]
 
 

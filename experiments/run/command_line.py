@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import textwrap
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -33,7 +34,7 @@ Files:
   --verbosity: 1 shows where an error comes from. (default: -1)
 """
 _OF_FILES = {
-    "config": Field("config", Sequence[str], None, "YAML files.", repeated=True),
+    "config": Field("config", tuple[str, ...], None, "YAML files."),
     "print_config": Field("print_config", bool, None, "Print the settings."),
 }
 
@@ -91,14 +92,11 @@ def folder(output_dir: str) -> Path:
 
 def help_text() -> str:
     """Returns all settings of a run and what they mean."""
-    parts = []
-    for section in config.SECTIONS.values():
-        title = (section.__doc__ or "").partition("\n")[0]
-        parts.append(_help_of(title, fields.of(section)))
-    for role, owner, known in options.owners():
-        dotted = {f"{owner}.{name}": field for name, field in known.items()}
-        parts.append(_help_of(f"Options of --{role}={owner}:", dotted))
-    return "\n".join([*parts, _LAST])
+    known = {s.__doc__.partition("\n")[0]: fields.of(s) for s in config.SECTIONS.values()}
+    for role, owner, own in options.owners():
+        dotted = {f"{owner}.{name}": field for name, field in own.items()}
+        known[f"Options of --{role}={owner}:"] = dotted
+    return "\n".join([*(_help_of(title, own) for title, own in known.items()), _LAST])
 
 
 def _help_of(title: str, known: Mapping[str, Field]) -> str:
@@ -148,7 +146,7 @@ def _defined(known: Mapping[str, Field]) -> flags.FlagValues:
     values = flags.FlagValues()
     for name, field in known.items():
         define: Callable = flags.DEFINE_bool if field.kind is bool else flags.DEFINE_string
-        if field.repeated:
+        if typing.get_origin(field.kind) is tuple:  # May be given several times.
             define = flags.DEFINE_multi_string
         define(name, None, field.help, flag_values=values)
     return values
@@ -208,13 +206,12 @@ def errors_in_one_line(exit_code: int = 2) -> Iterator[None]:
 
 def _known() -> tuple[type[Exception], ...]:
     """The errors that are not a mistake of the program."""
-    plain = (ValueError, OSError, MemoryError, sqlite3.Error)
+    known = (ValueError, OSError, MemoryError, sqlite3.Error)
     if "tensorflow" not in sys.modules:  # The others bring it with them, and nobody raised them.
-        return plain
+        return known
     from tff_het.simulation import checkpoints, loop, worker_process
 
-    ours = (checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
-    return (*plain, *ours)
+    return (*known, checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
 
 
 def refuse(why: str | Exception, exit_code: int = 2) -> NoReturn:

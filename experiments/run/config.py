@@ -330,8 +330,9 @@ class RunConfig:
         for section in SECTIONS:
             found |= vars(getattr(self, section))
         others = {*self.method.method} - {method} if method else ()
-        for owner in [owner for owner in self.options if owner not in others]:
-            found |= {f"{owner}.{name}": value for name, value in self.options[owner].items()}
+        for owner, own in self.options.items():
+            if owner not in others:
+                found |= {f"{owner}.{name}": value for name, value in own.items()}
         return found | ({"method": [method]} if method else {})
 
     @property
@@ -460,10 +461,10 @@ def _check(values: Mapping[str, Any]) -> None:
             "--ensemble_selection=test evaluates models on the test set: leave "
             f"--selection_examples out, found {values['selection_examples']}."
         )
-    if values["goal_accuracy"] is None and values["goal_selection"] != "validation":
-        raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
-    judged = values["goal_accuracy"] is not None and values["goal_selection"] == "validation"
-    if judged and not values["validation_fraction"]:
+    if values["goal_accuracy"] is None:
+        if values["goal_selection"] != "validation":
+            raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
+    elif values["goal_selection"] == "validation" and not values["validation_fraction"]:
         raise ValueError(
             "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
             "say), or --goal_selection=test to do as the paper."

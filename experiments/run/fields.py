@@ -14,7 +14,6 @@ class Field(NamedTuple):
     Attributes:
       kind: What its values are, see `tff_het.kinds`.
       optional: Whether it can be None.
-      repeated: Whether its flag may be given several times (a tuple), each with one text.
     """
 
     name: str
@@ -22,7 +21,6 @@ class Field(NamedTuple):
     default: Any
     help: str
     optional: bool = True
-    repeated: bool = False
 
     def parsed(self, given: Any) -> Any:
         """Returns the value that a text, or a value of a file or program, stands for."""
@@ -41,6 +39,5 @@ def of(settings: type) -> dict[str, Field]:
         if (kind := kinds.of(annotation)) is None:
             raise TypeError(f"{settings.__name__}.{name} is of no kind that can be set.")
         optional = type(None) in typing.get_args(annotation)
-        repeated = typing.get_origin(kind) is tuple
-        found[name] = Field(name, kind, field.default, texts[name], optional, repeated)
+        found[name] = Field(name, kind, field.default, texts[name], optional)
     return found

@@ -89,10 +89,10 @@ def is_owner(name: str) -> bool:
 def find(
     name: str, among: Mapping[str, Mapping[str, Field]], settings: Collection[str], shown: str
 ) -> list[tuple[str, Field]]:
-    """Returns the owners and options that a name stands for, 'owner.option' or 'option'.
+    """Returns the owners and options that a name, 'owner.option' or 'option', stands for.
 
-    It is looked for among the options of what is chosen, by owner. Errors call it `shown`; what was
-    meant may be one of the settings, too.
+    `among` are the options of what is chosen, by owner. Errors call the name `shown`, and suggest
+    settings as well.
     """
     owner, _, option = name.rpartition(".")
     asked = {one: known for one, known in among.items() if owner in ("", one)}

@@ -53,12 +53,7 @@ class Setup:
 
 
 def make(config: RunConfig) -> Setup:
-    """Makes what a config names.
-
-    Raises:
-      ValueError: If settings do not fit the data.
-      FileNotFoundError: If files are missing.
-    """
+    """Makes what a config names; errors as `data.deal`."""
     run, local = config.run, training.local_training(config)
     dealt = data.deal(config)
     dataset = dealt.dataset

@@ -35,6 +35,7 @@ from experiments.study.measures import (
     over_rounds,
     roughness,
     total,
+    until,
 )
 from experiments.study.plots import bars, curves, heat_maps, lines
 from experiments.study.store import Results, Run

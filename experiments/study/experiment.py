@@ -146,16 +146,6 @@ class Table:
     places: tuple[Place, ...]
     compare: bool = True
 
-    @property
-    def rows(self) -> list[str]:
-        """The rows' names."""
-        return list(dict.fromkeys(place.row for place in self.places))
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns' names."""
-        return list(dict.fromkeys(place.column for place in self.places))
-
 
 @dataclasses.dataclass(frozen=True)
 class Printed:

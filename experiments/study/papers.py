@@ -13,12 +13,9 @@ if TYPE_CHECKING:
 
 def modules() -> dict[str, tuple[str, ...]]:
     """Paper -> its modules: those of every package in `experiments` that has `MODULES`."""
-    found = {}
-    for info in pkgutil.iter_modules(experiments.__path__):
-        if info.ispkg:
-            package = importlib.import_module(f"experiments.{info.name}")
-            found[info.name] = getattr(package, "MODULES", ())
-    return {paper: names for paper, names in found.items() if names}
+    packages = [info.name for info in pkgutil.iter_modules(experiments.__path__) if info.ispkg]
+    found = {name: importlib.import_module(f"experiments.{name}") for name in packages}
+    return {name: one.MODULES for name, one in found.items() if hasattr(one, "MODULES")}
 
 
 def all_experiments() -> Iterator["Experiment"]:

@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,19 +109,31 @@ def why_outdated(cell: Cell, run: Run) -> str:
     return ", ".join(changed) or "settings"
 
 
-def run_all(tasks: Sequence[Task], *, data_dir: str | None) -> Iterable[tuple[Task, Run]]:
+def run_all(
+    tasks: Sequence[Task],
+    *,
+    data_dir: str | None,
+    failed: Mapping[Path, Mapping[str, Any]] | None = None,
+    wants: Callable[[Task], bool] = lambda task: True,
+) -> Iterator[tuple[Task, Run]]:
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
     What fails is kept as failed, and tried again the next time. What another program is making is
     waited for, and taken over where that program is gone.
+
+    Args:
+      tasks: The runs.
+      data_dir: The folder of data sets.
+      failed: As `already_failed`, when the program began; None: now.
+      wants: Whether to make a run now; it is asked again later otherwise.
     """
-    failed = already_failed(tasks)
+    failed = already_failed(tasks) if failed is None else failed
     waiting, put_back = collections.deque(tasks), 0
     with runtime.use("in_process"):
         while waiting:
             task = waiting.popleft()
             run = None
-            if task.start not in {other.folder for other in waiting}:
+            if task.start not in {other.folder for other in waiting} and wants(task):
                 run = make(task, failed, data_dir=data_dir)
             if run is not None:
                 put_back = 0

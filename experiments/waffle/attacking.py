@@ -16,8 +16,8 @@ from experiments.run import data as data_sets
 from experiments.run import observing
 from experiments.run.observing import Observed
 from tff_het import methods, seeding
-from tff_het.attacks import attacker, inversion, membership, threshold
-from tff_het.attacks.attacker import Attacker, Examples
+from tff_het.attacks import inversion, membership, threshold
+from tff_het.attacks.attacker import FITTED, LOCAL_PARTS, PRIVATE, Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
@@ -30,59 +30,50 @@ PICTURES = "pictures.npz"
 UPDATE, BROADCAST = "update", "broadcast"
 
 
-@dataclasses.dataclass(frozen=True)
 class Course:
-    """The attacked model."""
+    """What both attacks begin with: two federations, and the process that trains either."""
 
-    dataset: str
-    model: str
-    method: str
-    options: Mapping[str, Any]  # Of the method.
-    num_clients: int  # Of each federation; all train in every round.
-    num_examples: int  # That a client trains on; as many others are not its, or the attacker's.
-    rounds: int  # The last one is observed.
-    local_epochs: int
-    batch_size: int
-    learning_rate: float
-    momentum: float = 0.0
-
-    def __post_init__(self):
-        if self.rounds < 2:
-            raise ValueError(
-                f"At least two rounds are needed, of which the last is observed; found "
-                f"{self.rounds}."
-            )
-
-
-class _Attack:
-    """What both attacks begin with: examples and a process."""
-
-    def __init__(self, course: Course, train: Examples, num_classes: int, seed: int):
-        self._course, self._seed = course, seed
-        self.victims, self.shadows, self._own = deal(train, course, seed)
-        momentum = course.momentum or None
-        optimizer = tff.learning.optimizers.build_sgdm(course.learning_rate, momentum)
-        # The clients', with which the attacker fits local variables too.
-        size, epochs = course.batch_size, course.local_epochs
-        self._training = LocalTraining(optimizer, batch_size=size, epochs=epochs)
-        made = architectures.make(course.model, self.victims.element_spec, num_classes)
-        self.process = methods.build(
-            course.method, made, self._training, seed=seed, **course.options
-        )
+    def __init__(
+        self,
+        seed: int,
+        data_dir: str | None,
+        *,
+        dataset: str,
+        model: str,
+        method: str,
+        options: Mapping[str, Any],  # Of the method.
+        num_clients: int,  # Of each federation; all train in every round.
+        num_examples: int,  # That a client trains on; as many others are not its.
+        rounds: int,  # The last one is observed.
+        local_epochs: int,
+        batch_size: int,
+        learning_rate: float,
+        momentum: float,
+        scaled: bool = False,  # Whether images are divided by 255.
+    ):
+        self.data = data_sets.load(dataset, data_dir)
+        train = {name: self.data.train[name] for name in ("x", "y")}
+        if scaled:
+            train["x"] = np.divide(train["x"], 255, dtype=np.float32)
+        self.victims, self.shadows, own = deal(train, num_clients, num_examples, seed)
+        optimizer = tff.learning.optimizers.build_sgdm(learning_rate, momentum or None)
+        training = LocalTraining(optimizer, batch_size=batch_size, epochs=local_epochs)
+        made = architectures.make(model, self.victims.element_spec, self.data.num_classes)
+        self.process = methods.build(method, made, training, seed=seed, **options)
+        self._settings = loop.Settings(rounds=rounds, seed=seed)
+        self._fitting: dict[str, Any] = {"own_examples": own, "training": training, "seed": seed}
 
     def observe(self, population: Population) -> Observed:
         """Trains a federation, and observes its last round, the private part included."""
-        settings = loop.Settings(rounds=self._course.rounds, seed=self._seed)
         everyone = cohorts.always(*range(len(population)))
-        return observing.last_round(self.process, population, everyone, settings)
+        return observing.last_round(self.process, population, everyone, self._settings)
 
     def attackers(self, observed: Observed) -> dict[str, Attacker]:
         """One for each origin of local variables, of which there is one where nothing is local."""
         has_local = any(spec.local for spec in self.process.model.specs)
-        origins = attacker.LOCAL_PARTS if has_local else (attacker.FITTED,)
-        of: dict[str, Any] = {"own_examples": self._own, "training": self._training}
-        of["seed"] = self._seed
-        return {o: Attacker(self.process, observed.state, local=o, **of) for o in origins}
+        origins = LOCAL_PARTS if has_local else (FITTED,)
+        of = (self.process, observed.state)
+        return {origin: Attacker(*of, local=origin, **self._fitting) for origin in origins}
 
 
 def infer_membership(
@@ -96,27 +87,25 @@ def infer_membership(
       victims' own models on their members and on others.
     """
     del folder
-    data = data_sets.load(course["dataset"], data_dir)
-    attack = _Attack(Course(**course), data.train, data.num_classes, seed)
-    shadows, victims = attack.observe(attack.shadows), attack.observe(attack.victims)
-    attackers = attack.attackers(shadows)
-    own_models = attackers.get(attacker.PRIVATE, attackers[attacker.FITTED])
+    made = Course(seed, data_dir, **course)
+    shadows, victims = made.observe(made.shadows), made.observe(made.victims)
+    attackers = made.attackers(shadows)
+    attacks = [*((UPDATE, local) for local in attackers), (BROADCAST, FITTED)]
+    asked = {(what, local): _ask(attackers[local], victims, what) for what, local in attacks}
     found = _means(
         {
             "members_accuracy": np.mean(one.members.argmax(axis=-1) == one.member_labels),
             "others_accuracy": np.mean(one.others.argmax(axis=-1) == one.other_labels),
         }
-        for one in _ask(own_models, victims, UPDATE)
+        for one in asked[UPDATE, PRIVATE if PRIVATE in attackers else FITTED]
     )
-    for local, attacking in attackers.items():
-        for what in (UPDATE, BROADCAST) if local == attacker.FITTED else (UPDATE,):
-            asked = _ask(attacking, victims, what)
-            inferred = membership.infer(_ask(attacking, shadows, what), asked, seed=seed)
-            scores = _means(
-                success._asdict() | threshold.on_losses(outputs)._asdict()
-                for success, outputs in zip(inferred, asked, strict=True)
-            )
-            found |= {f"{what}_{local}_{name}": value for name, value in scores.items()}
+    for (what, local), outputs in asked.items():
+        inferred = membership.infer(_ask(attackers[local], shadows, what), outputs, seed=seed)
+        scores = _means(
+            success._asdict() | threshold.on_losses(one)._asdict()
+            for success, one in zip(inferred, outputs, strict=True)
+        )
+        found |= {f"{what}_{local}_{name}": value for name, value in scores.items()}
     return found
 
 
@@ -126,39 +115,40 @@ def invert(
     """Looks for the inputs that the victims' observed models are most sure of, class by class.
 
     The folder receives the pictures of the first victim. `search` is as `inversion.Settings`,
-    `course` as `Course`.
+    `course` as `Course`, of a data set of images.
 
     Returns:
-      Means over victims and their classes, by where local variables come from: `correlation` and,
-      of images, `ssim` with the mean of the victim's own members of the class; `recognised`, the
-      share of reconstructions that are most like the mean of the right class.
+      Means over victims and their classes, by where local variables come from: `correlation` and
+      `ssim` with the mean of the victim's own members of the class; `recognised`, the share of
+      reconstructions that are most like the mean of the right class.
     """
-    data = data_sets.load(course["dataset"], data_dir)
-    train = {"x": data.train["x"], "y": data.train["y"]}
-    if train["x"].dtype == np.uint8:
-        # As the model's first layer would scale them: a search needs slopes.
-        train["x"] = np.divide(train["x"], 255, dtype=np.float32)
-    attack = _Attack(Course(**course), train, data.num_classes, seed)
-    search_for = inversion.Inversion(attack.process, inversion.Settings(**search))
-    victims = attack.observe(attack.victims)
+    # As the model's first layer would scale images: a search needs slopes.
+    made = Course(seed, data_dir, scaled=True, **course)
+    search_for = inversion.Inversion(made.process, inversion.Settings(**search))
+    victims = made.observe(made.victims)
     found: dict[str, float] = {}
     pictures: dict[str, np.ndarray] = {}
-    for local, attacking in attack.attackers(victims).items():
+    for local, attacking in made.attackers(victims).items():
         results = []
-        for target in _targets(victims, UPDATE, local):
+        for target in _targets(attacking, victims, UPDATE):
             means = inversion.class_means(target.members)
-            model = attacking.reconstruct(target.seen)
-            inputs = search_for.invert(model, list(means), seed=seed)
-            results.append(_likenesses(inputs, means))
-            pictures.setdefault(local, inputs)
-            pictures.setdefault("means", np.stack(list(means.values())))
-            pictures.setdefault("classes", np.array(data.class_names)[list(means)])
+            classes, images = list(means), np.stack(list(means.values()))
+            inputs = search_for.invert(attacking.reconstruct(target.seen), classes, seed=seed)
+            results.append(_likenesses(inputs, images))
+            of_victim = {local: inputs, "means": images}
+            pictures = {
+                **of_victim,
+                "classes": np.array(made.data.class_names)[classes],
+                **pictures,
+            }
         found |= {f"{local}_{name}": value for name, value in _means(results).items()}
     np.savez_compressed(folder / PICTURES, **pictures)
     return found
 
 
-def deal(examples: Examples, course: Course, seed: int) -> tuple[Population, Population, Examples]:
+def deal(
+    examples: Examples, num_clients: int, num_examples: int, seed: int
+) -> tuple[Population, Population, Examples]:
     """Assigns examples at random: to victims, to shadows, and to the attacker.
 
     The test examples of a client are those that it does not train on.
@@ -166,41 +156,42 @@ def deal(examples: Examples, course: Course, seed: int) -> tuple[Population, Pop
     Raises:
       ValueError: If there are too few.
     """
-    n, groups = course.num_examples, 4 * course.num_clients + 1
-    if (there := len(examples["y"])) < n * groups:
+    parts = 4 * num_clients + 1
+    if (there := len(examples["y"])) < num_examples * parts:
         raise ValueError(
-            f"{2 * course.num_clients} clients with {n} examples to train on and as many others, "
-            f"and {n} for the attacker, come to {n * groups}; the data set has {there}."
+            f"{2 * num_clients} clients with {num_examples} examples to train on and as many "
+            f"others, and {num_examples} for the attacker, come to {num_examples * parts}; the "
+            f"data set has {there}."
         )
     order = seeding.generator(seed, seeding.ATTACK).permutation(there)
-    rows = order[: n * groups].reshape(groups, n)
-    parts = [{name: examples[name][part] for name in ("x", "y")} for part in rows]
-    nothing = {name: column[:0] for name, column in parts[0].items()}
+    rows = np.split(order[: num_examples * parts], parts)
+
+    def taken(rows: np.ndarray) -> Examples:
+        return {name: column[rows] for name, column in examples.items()}
 
     def population() -> Population:
         return Population(
-            Client(str(k), train=parts.pop(), validation=nothing, test=parts.pop())
-            for k in range(course.num_clients)
+            Client(str(k), taken(rows.pop()), validation=taken(order[:0]), test=taken(rows.pop()))
+            for k in range(num_clients)
         )
 
-    return population(), population(), parts.pop()
+    return population(), population(), taken(rows.pop())
 
 
-def _targets(observed: Observed, what: str, local: str) -> list[Target]:
-    """Every client under attack, by an attacker whose local variables come from `local`."""
+def _targets(attacking: Attacker, observed: Observed, what: str) -> list[Target]:
+    """Every client under attack; its private part is for those attackers alone who have it."""
     found = []
     for seen in observed.round.clients:
-        one = seen if local == attacker.PRIVATE else seen.public
-        if what == BROADCAST:
-            one = dataclasses.replace(one, after=observed.round.new_weights)
+        after = seen.after if what == UPDATE else observed.round.new_weights
+        private = seen.private if attacking.local == PRIVATE else None
         client = observed.population[seen.client]
+        one = dataclasses.replace(seen, after=after, private=private)
         found.append(Target(one, client.train, client.test))
     return found
 
 
 def _ask(attacking: Attacker, observed: Observed, what: str) -> list[Outputs]:
-    targets = _targets(observed, what, attacking.local)
-    return [membership.ask(attacking, target) for target in targets]
+    return [membership.ask(attacking, one) for one in _targets(attacking, observed, what)]
 
 
 def _means(of_victims: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -208,12 +199,12 @@ def _means(of_victims: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in each])) for name in each[0]}
 
 
-def _likenesses(inputs: np.ndarray, means: Mapping[int, np.ndarray]) -> dict[str, float]:
-    """Of the reconstructions [classes, ...] of one victim, in the order of its classes."""
-    table = np.array([[inversion.correlation(x, m) for m in means.values()] for x in inputs])
-    right = table.argmax(axis=1) == np.arange(len(table))  # The table is [classes, classes].
-    found = {"correlation": float(np.diag(table).mean()), "recognised": float(right.mean())}
-    if inputs.ndim == 4:
-        pairs = zip(inputs, means.values(), strict=True)
-        found["ssim"] = float(np.mean([inversion.similarity(*pair) for pair in pairs]))
-    return found
+def _likenesses(inputs: np.ndarray, means: np.ndarray) -> dict[str, float]:
+    """Of the reconstructions [classes, ...] of one victim and the means of the same classes."""
+    table = np.array([[inversion.correlation(x, mean) for mean in means] for x in inputs])
+    pairs = zip(inputs, means, strict=True)
+    return {
+        "correlation": np.diag(table).mean(),
+        "recognised": np.mean(table.argmax(axis=1) == np.arange(len(table))),
+        "ssim": np.mean([inversion.similarity(*pair) for pair in pairs]),
+    }

@@ -177,18 +177,19 @@ def test_who_trains(recorded):
 
 def test_curves_begin_before_and_end_in_the_table(recorded):
     with (recorded.folder / online.CURVES).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * len(online.WAYS) * 3
+        rows = {int(row.pop("round")): row for row in csv.DictReader(file)}
+    assert list(rows) == [0, 3, LATER]
     found = recorded.found
-    for row in rows:
-        values = float(row["normal"]), float(row["rotated"])
-        assert int(row["round"]) in (0, 3, LATER)
-        if row["round"] == "0":
-            fitted = "fitted" if row["way"] == "lg_local_first" else "before"
-            assert values == (found["before_normal"], found[f"{fitted}_rotated"])
-        if row["round"] == str(LATER):
-            place = f"{row['way']}/{row['fraction']}"
-            assert values == (found[f"{place}/normal"], found[f"{place}/rotated"])
+    for way in online.WAYS:
+        fitted = "fitted" if way == "lg_local_first" else "before"
+        for place in (f"{way}/0", f"{way}/0.5"):
+            for done, normal, rotated in (
+                (0, found["before_normal"], found[f"{fitted}_rotated"]),
+                (LATER, found[f"{place}/normal"], found[f"{place}/rotated"]),
+            ):
+                values = [float(rows[done][f"{place}/{images}"]) for images in online.IMAGES]
+                assert values == [normal, rotated]
+    assert all(len(row) == 2 * 2 * len(online.WAYS) for row in rows.values())
 
 
 def test_pictures_are_of_all_classes(recorded, digits):

@@ -55,6 +55,6 @@ def test_every_printed_place_is_filled_with_a_finite_number(experiment, section)
 
 
 def test_figures_are_drawn_and_the_page_has_all(experiment, section):
-    assert all(figure.svg for figure in section.figures)
-    assert len(section.figures) == len(experiment.figures)
+    assert all(section.pictures)
+    assert len(section.pictures) == len(experiment.figures)
     assert f'id="{section.id}"' in page.page([section])
