@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from experiments.run import command_line, comparison, data
+from tff_het.clients import Population
 from tff_het.evaluation import heterogeneity
 from tff_het.simulation import records
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         if config.run.output_dir and "output_dir" in config.origins:
             folder = Path(config.run.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
-            text = comparison.as_csv([list(_COLUMNS), *rows])
+            text = records.as_csv([list(_COLUMNS), *rows])
             records.write_atomically(folder / "heterogeneity.csv", text)
         print(f"{dealt.dataset.name}: {dealt.dataset.source}")
         print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
@@ -58,33 +59,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def measure(dealt: data.Dealt) -> list[list[Any]]:
-    """Returns a row of `_COLUMNS` for each client in the partition's order, and last the means.
-
-    Frechet distances are in the squared unit of the features, EMDs from 0 to 2. Raises ValueError
-    if there is one client only, or a client has fewer than two examples.
-    """
-    partition, class_names = dealt.partition, dealt.dataset.class_names
-    train, test = dealt.dataset.train, dealt.dataset.test
-    features = [
-        _features(np.concatenate([train["x"][own], test["x"][own_test]]))
-        for own, own_test in zip(partition.train, partition.test, strict=True)
-    ]
-    frechet = heterogeneity.average_frechet_distance(features)
-    train_counts = partition.class_counts(train["y"], "train", len(class_names))
-    test_counts = partition.class_counts(test["y"], "test", len(class_names))
-    emd = heterogeneity.earth_movers_distance(train_counts + test_counts)
-    columns = (train_counts.sum(axis=1), test_counts.sum(axis=1), frechet.clients, emd.clients)
-    rows = [
-        [client_id, *(value.item() for value in values)]
-        for client_id, *values in zip(partition.client_ids, *columns, strict=True)
-    ]
-    return [*rows, ["mean", *(float(np.mean(column)) for column in columns)]]
-
-
-def _features(x: np.ndarray) -> np.ndarray:
-    """Flat features [n, d]; images, which are uint8, from 0 to 1."""
-    flat = x.reshape(len(x), -1)
-    return flat / np.float32(255) if flat.dtype == np.uint8 else flat
+    """Returns a row of `_COLUMNS` for each client in the partition's order, and last the means."""
+    population = Population.from_partition(dealt.dataset, dealt.partition)
+    scale = 255 if dealt.dataset.train["x"].dtype == np.uint8 else 1
+    distances = heterogeneity.of_population(population, dealt.dataset.num_classes, scale=scale)
+    sizes = ([len(split["y"]) for split in (one.train, one.test)] for one in population)
+    columns = [*zip(*sizes, strict=True), *(one.clients.tolist() for one in distances)]
+    rows = zip(population.ids, *columns, strict=True)
+    return [*map(list, rows), ["mean", *(float(np.mean(column)) for column in columns)]]
 
 
 if __name__ == "__main__":

@@ -49,9 +49,10 @@ def lines(what: str) -> Mapping[str, str]:
         known = options.REGISTRIES[_ROLES[what]]
         return {name: known.description(name) for name in known}
     found = {}
-    for path in (Path(p, f"{name}.py") for p, names in papers.modules().items() for name in names):
-        docstring = ast.get_docstring(ast.parse((Path(__file__).parent / path).read_text()))
-        found[f"experiments.{path.parent}.{path.stem}"] = (docstring or "").partition("\n")[0]
+    for name in papers.names():
+        path = Path(__file__).parent / f"{name.replace('.', '/')}.py"
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        found[name] = (docstring or "").partition("\n")[0]
     return found
 
 

@@ -15,16 +15,13 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-import yaml
 
 import experiments.study as s
 from experiments import report
-from experiments.run import command_line, fields, plugins
-from experiments.run.config import Layer, RunConfig
+from experiments.run import command_line, plugins
+from experiments.run.config import RunConfig
 from experiments.study import program, runner
 from tff_het import kinds
 from tff_het.methods import METHODS
@@ -32,7 +29,6 @@ from tff_het.methods import METHODS
 # Kinds of draws -> to the scale on which they are uniform, and back.
 _DRAWN: dict[str, Sequence[Callable]] = {"uniform": (float, float), "log": (math.log, math.exp)}
 _FORM = s.Form(digits=4)
-S = TypeVar("S", bound="Settings")
 Points = Sequence[Mapping[str, str]]
 """Of each combination, setting -> value."""
 
@@ -219,28 +215,10 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
     return code
 
 
-def read(kind: type[S], argv: Sequence[str], description: str | None) -> S:
-    """Reads settings from flags, and from a YAML file; in it, `over` and `set` are mappings."""
-    settings = command_line.settings(kind, argv, description)
-    if settings.config is None:
-        return settings
-    known, given = fields.of(kind), yaml.safe_load(Path(settings.config).read_text())
-    if not isinstance(given, dict) or set(given) - set(known):
-        raise ValueError(f"{settings.config} should have settings of {', '.join(known)}.")
-    for name, between in (("over", ";"), ("set", ",")):
-        if isinstance(given.get(name), dict):
-            items = ((k, v if isinstance(v, list) else [v]) for k, v in given[name].items())
-            given[name] = [f"{k}={between.join(map(kinds.text, v))}" for k, v in items]
-    of_flags = {arg.lstrip("-").partition("=")[0].removeprefix("no") for arg in argv}
-    layer = Layer(settings.config, given)
-    parsed = {name: layer.parsed(name, known[name]) for name in given if name not in of_flags}
-    return dataclasses.replace(settings, **parsed)
-
-
 def main(argv: Sequence[str]) -> int:
     """Reads the settings, and does what they say; returns the exit code."""
     with command_line.errors_in_one_line():
-        return run(read(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
+        return run(command_line.settings(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
 
 
 if __name__ == "__main__":

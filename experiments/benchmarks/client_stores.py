@@ -10,10 +10,9 @@ a checkpoint after each round, as with --client_store=disk. The figures are medi
 ratios to the smallest population. It needs some 55 KB of disk a client.
 """
 
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,9 @@ FEATURES, UNITS, EXAMPLES = 124, 100, 100  # 12,500 variables of 4 bytes are loc
 _WARM_UP, _ROUNDS = 3, 20  # Before those timed, behind the one that traces and compiles.
 
 
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table."""
-    populations = measuring.chosen(argv, __doc__, ("1000", "10000", "100000"))
-    measuring.report("clients", _figures(map(int, populations)))
-
-
-def _figures(populations: Iterable[int]) -> Iterator[tuple[str, dict[str, float]]]:
+def _rows(populations: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
     first: dict[str, float] = {}
-    for number in populations:
+    for number in map(int, populations):
         with tempfile.TemporaryDirectory() as folder, runtime.use("in_process"):
             found = measure(number, Path(folder))
         first = first or found
@@ -99,4 +92,4 @@ def _of_process(file: str, *names: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "clients", ("1000", "10000", "100000"), _rows)

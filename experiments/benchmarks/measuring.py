@@ -1,7 +1,8 @@
-"""What the benchmarks share: flags, random examples, processes and their training, tables."""
+"""What the benchmarks share: the program, random examples, processes and their training."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,17 +100,25 @@ class Settings:
     only: Sequence[str] = ()
 
 
-def chosen(argv: Sequence[str], description: str | None, names: Sequence[str]) -> Sequence[str]:
-    """Returns the rows that a command line asks for; ends the program for help."""
-    settings = command_line.settings(Settings, argv, description)
+def main(
+    description: str | None,
+    head: str,
+    names: Sequence[str],
+    measured: Callable[[Sequence[str]], Iterable[tuple[str, Mapping[str, float]]]],
+) -> None:
+    """Measures the rows that the command line asks for, and prints a table in Markdown.
+
+    Args:
+      description: For --help.
+      head: Of the column of names.
+      names: Of all rows.
+      measured: From names to rows, each printed as it comes: name, figures by column.
+    """
+    settings = command_line.settings(Settings, sys.argv[1:], description)
     with command_line.errors_in_one_line():
-        return [kinds.Among(names)(name) for name in settings.only or names]
-
-
-def report(head: str, found: Iterable[tuple[str, Mapping[str, float]]]) -> None:
-    """Prints rows of figures by column as they come, then all as a table in Markdown."""
+        chosen = [kinds.Among(names)(name) for name in settings.only or names]
     rows: list[list[str]] = []
-    for name, figures in found:
+    for name, figures in measured(chosen):
         row = [name, *(f"{value:.3f}" for value in figures.values())]
         rows = [*(rows or [[head, *figures]]), row]
         print(f"{name}: {', '.join(map(' '.join, zip(figures, row[1:], strict=True)))}", flush=True)

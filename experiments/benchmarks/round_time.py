@@ -17,10 +17,9 @@ forms over ours. It fails if the weights differ from TFF's after two steps.
 import collections
 import dataclasses
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,7 +32,7 @@ from experiments.benchmarks.measuring import Workload
 from tff_het.backend.names import keras, tff
 from tff_het.models import networks
 from tff_het.models.layers import Layers
-from tff_het.simulation import feeding, loop, runtime
+from tff_het.simulation import feeding, runtime
 
 CLIENTS = 10
 _BLOCKS = 7  # After one to warm up.
@@ -55,13 +54,12 @@ WORKLOADS = {
 _WITHOUT_DROPOUT = {"W3": networks.mlp([64, 64])}
 
 
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table of seconds a round."""
-    names = measuring.chosen(argv, __doc__, tuple(WORKLOADS))
-    measuring.report("", ((name, measure(name)) for name in names))
+def _rows(names: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    for name in names:
+        yield name, _measured(name)
 
 
-def measure(name: str) -> dict[str, float]:
+def _measured(name: str) -> dict[str, float]:
     """Returns seconds a round of each contender on a workload, and the speedup."""
     workload = WORKLOADS[name]
     with (
@@ -89,14 +87,10 @@ def measure(name: str) -> dict[str, float]:
                     seconds[name].append(time.perf_counter() - started)
             began = time.perf_counter()
 
-        train(workload, Path(folder), (_BLOCKS + 1) * _ROUNDS_A_BLOCK, after_round)
+        rounds = (_BLOCKS + 1) * _ROUNDS_A_BLOCK
+        measuring.train(workload.process(), clients, Path(folder), rounds, after_round)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     return {**medians, "speedup": min(medians[name] for name in theirs) / medians["ours"]}
-
-
-def train(workload: Workload, folder: Path, rounds: int, on_round: loop.OnRound) -> None:
-    """Ours: the loop of `experiments.train`."""
-    measuring.train(workload.process(), _clients(workload), folder, rounds, on_round)
 
 
 def _clients(workload: Workload) -> list[measuring.Columns]:
@@ -167,4 +161,4 @@ class _Theirs:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "", tuple(WORKLOADS), _rows)

@@ -9,7 +9,6 @@ has built. Times are from the flags to the first call of the process's `next`, i
 columns are the first round itself, in which TensorFlow compiles what is left.
 """
 
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -47,12 +46,7 @@ _SETTINGS: dict[str, tuple[tuple[int, ...], int, dict[str, str]]] = {
 }
 
 
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table."""
-    measuring.report("method", _figures(measuring.chosen(argv, __doc__, tuple(METHODS))))
-
-
-def _figures(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+def _rows(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
     with tempfile.TemporaryDirectory() as folder, runtime.use("in_process"):
         # What a program pays once, whatever it trains, is no method's.
         _seconds("fed_avg", 0, Path(folder, "warm"), model="mlp_two_layers_128")
@@ -93,4 +87,4 @@ def _seconds(method: str, seed: int, folder: Path, **more: str) -> tuple[float, 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "method", tuple(METHODS), _rows)

@@ -1,6 +1,6 @@
 """Figure 2a of CGAU: cough detection on audio embeddings, the AUC over the share of shuffling.
 
-python -m experiments.cgau.figure2a --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.figure2a --scale=quick --data_dir=DIR --output_dir=out
 
 DIR/fsd_cough holds the embeddings that `python -m embeddings.extract --model=yamnet` makes.
 """
@@ -48,6 +48,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,6 @@
 """Figure 2b of CGAU: CIFAR-10 on image embeddings, accuracy over the share of shuffling.
 
-python -m experiments.cgau.figure2b --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.figure2b --scale=quick --data_dir=DIR --output_dir=out
 
 DIR/cifar10_embeddings holds what `python -m embeddings.extract --dataset=cifar10` makes, and
 DIR/cifar10 the images, on which another network is trained for the last question.
@@ -81,6 +81,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,6 @@
 """Figure 3 of CGAU (Appendix A): XOR with two clients, by one gated unit and by two ReLU units.
 
-python -m experiments.cgau.figure3 --scale=quick --output_dir=out
+python -m experiments.reproduce cgau.figure3 --scale=quick --output_dir=out
 """
 
 from typing import Any
@@ -102,6 +102,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -42,6 +42,3 @@ EXPERIMENT = s.Experiment(
     ],
     figures=[edge.bars(_ROWS, "none, only the two numbers.")],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

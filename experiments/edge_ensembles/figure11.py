@@ -70,6 +70,3 @@ EXPERIMENT = s.Experiment(
         _figure(MIX, "11b. MixFL learns another distribution, at a similar accuracy."),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.run import observing, processes, setup
-from tff_het.attacks.observation import Observation
+from experiments.run import processes, setup
+from tff_het.attacks import observation
 from tff_het.evaluation import acquired, divergence
 from tff_het.models.model import Weights
 
@@ -36,9 +36,9 @@ def last_round(
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, start_from=str(start_from))
     ((name, process),) = processes.build(made).items()
     who = processes.trainers(made, name)
-    seen = observing.last_round(
+    seen = observation.last_round(
         process, who.population, who.schedule, made.settings, start=made.start
-    ).round
+    )
     if len(seen.clients) != len(made.population):
         raise ValueError(
             f"All {len(made.population)} devices have to train in the last round, found "
@@ -47,7 +47,7 @@ def last_round(
     test, num_classes = made.dataset.test, made.dataset.num_classes
     columns = {name: test[name] for name in process.model.example_spec}
 
-    def outputs(weights: Weights, one: Observation) -> Mapping[str, np.ndarray]:
+    def outputs(weights: Weights, one: observation.Observation) -> Mapping[str, np.ndarray]:
         assert one.private is not None
         return process.predict(weights, one.private, columns, client=one.client)
 

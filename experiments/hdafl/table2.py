@@ -67,6 +67,3 @@ EXPERIMENT = s.Experiment(
         for row, column, number, _, value, quote in _PLACES
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

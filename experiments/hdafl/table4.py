@@ -76,6 +76,3 @@ EXPERIMENT = s.Experiment(
     printed=list(_printed()),
     claims=[_of(data)[1] for data in CLAIMED],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

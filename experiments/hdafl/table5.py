@@ -118,6 +118,3 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[claim for setting in SHARED_CLASSES for claim in _claims(setting)],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

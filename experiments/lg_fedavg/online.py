@@ -16,7 +16,7 @@ import numpy as np
 from experiments.run import processes, setup
 from tff_het import seeding
 from tff_het.clients import Client, Population
-from tff_het.datasets import Dataset
+from tff_het.datasets import Dataset, Examples
 from tff_het.evaluation.local_test import global_test, local_test
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.process import FederatedProcess
@@ -40,20 +40,15 @@ def rotated_device(dataset: Dataset, seed: int, num_train: int, num_test: int) -
     """Returns the new device: this many examples of train and test, turned by 90 degrees.
 
     Raises:
-      ValueError: If the data set has no square images, or not as many.
+      ValueError: If the data set has not as many.
     """
-    shape = dataset.train["x"].shape[1:]
-    if len(shape) != 3 or shape[0] != shape[1]:
-        raise ValueError(f"Square images [side, side, channels] can be turned; found {shape}.")
 
-    def draw(key: int, split: str, num: int) -> dict[str, np.ndarray]:
-        examples = getattr(dataset, split)
-        if not 1 <= num <= (most := len(examples["y"])):
-            raise ValueError(f"From 1 to {most} {split} examples can be drawn; found {num}.")
-        rows = seeding.generator(seed, seeding.DATA, key).choice(most, num, replace=False)
+    def draw(key: int, examples: Examples, num: int) -> dict[str, np.ndarray]:
+        generator = seeding.generator(seed, seeding.DATA, key)
+        rows = generator.choice(len(examples["y"]), num, replace=False)
         return {"x": np.rot90(examples["x"][rows], axes=(1, 2)), "y": examples["y"][rows]}
 
-    train, test = draw(0, "train", num_train), draw(1, "test", num_test)
+    train, test = draw(0, dataset.train, num_train), draw(1, dataset.test, num_test)
     return Client("rotated", train, {name: column[:0] for name, column in train.items()}, test)
 
 
@@ -125,11 +120,11 @@ def join(
     with (folder / CURVES).open("w", newline="") as file:
         csv.writer(file).writerows([("round", *curves[0]), *rows])
     # The first image of each class that is there.
-    first = [
-        examples["x"][np.unique(examples["y"], return_index=True)[1]]
-        for examples in (made.dataset.train, device.test)
-    ]
-    np.savez(folder / PICTURES, **dict(zip(IMAGES, first, strict=True)))
+    pictures = {
+        images: examples["x"][np.unique(examples["y"], return_index=True)[1]]
+        for images, examples in zip(IMAGES, (made.dataset.train, device.test), strict=True)
+    }
+    np.savez(folder / PICTURES, **pictures)
     return found | curves[rounds]
 
 

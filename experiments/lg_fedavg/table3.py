@@ -62,29 +62,6 @@ def _cells(scale: tuple[str, dict[str, Any]], *goals: float) -> list[s.Cell]:
     return found
 
 
-def _draw_curves(results: s.Results) -> Any:
-    """Means over seeds; shades reach from the lowest to the highest seed."""
-    runs = {setting: results.of(setting) for setting in SETTINGS}
-    if not any(runs.values()):
-        return None
-    figure = figures.sheet(9, 12)
-    axes = figure.subplots(4, 2, sharex=True, sharey=True)
-    panels = itertools.product(SETTINGS, _FRACTIONS, online.IMAGES)
-    for ax, (setting, fraction, images) in zip(axes.flat, panels, strict=True):
-        for way, (title, _) in online.WAYS.items() if runs[setting] else ():
-            curves = [run.curve(f"{way}/{fraction:g}/{images}") for run in runs[setting]]
-            rounds, accuracy = curves[0][0], np.array([values for _, values in curves])
-            (line,) = ax.plot(rounds, accuracy.mean(axis=0), label=title)
-            low, high = accuracy.min(axis=0), accuracy.max(axis=0)
-            ax.fill_between(rounds, low, high, alpha=0.2, color=line.get_color())
-        ax.set(title=f"{setting}, C = {fraction:g}, {images}", ylabel="accuracy")
-        ax.grid(alpha=0.3)
-    for ax in axes[-1]:
-        ax.set(xlabel="rounds after the device joined")
-    axes[0, 0].legend()
-    return figure
-
-
 def _draw_pictures(results: s.Results) -> Any:
     """One image of each class, of the first run there is."""
     if (first := results.first(*SETTINGS)) is None:
@@ -139,9 +116,19 @@ EXPERIMENT = s.Experiment(
             "test device.",
             _draw_pictures,
         ),
-        s.Figure("Accuracy over the rounds after the device joined", "none.", _draw_curves),
+        s.curves(
+            "Accuracy over the rounds after the device joined",
+            "none.",
+            {
+                f"{setting}, C = {c:g}, {images}": {
+                    title: (setting, f"{way}/{c:g}/{images}")
+                    for way, (title, _) in online.WAYS.items()
+                }
+                for setting, c, images in itertools.product(SETTINGS, _FRACTIONS, online.IMAGES)
+            },
+            ylabel="accuracy (%)",
+            columns=2,
+            share_y=True,
+        ),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

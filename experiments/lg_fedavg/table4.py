@@ -78,6 +78,3 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[claim for setting in SETTINGS for claim in _claims(setting)],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

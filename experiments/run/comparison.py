@@ -1,8 +1,6 @@
 """What is said of all methods together: the clients, a table, figures."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +68,7 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     columns = {name: column for name, column in _COLUMNS.items() if column[0] not in optional}
     keys = ["method", *(key for key, _ in columns.values())]
     lines = [keys, *([summary.get(key, "") for key in keys] for summary in summaries)]
-    records.write_atomically(folder / "comparison.csv", as_csv(lines))
+    records.write_atomically(folder / "comparison.csv", records.as_csv(lines))
     cells = [["method", *columns], *(_cells(summary, columns) for summary in summaries)]
     table = aligned(cells) + _NOTES
     records.write_atomically(folder / "comparison.md", table)
@@ -107,13 +105,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(cells)} |" for cells in padded]
     lines.insert(1, f"|{'|'.join('-' * (w + 2) for w in widths)}|")
     return "\n".join(lines)
-
-
-def as_csv(rows: Iterable[Sequence[Any]]) -> str:
-    """Returns rows as the text of a CSV file."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
 
 
 def by_client(folder: Path) -> dict[str, float]:

@@ -9,10 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from experiments.run import fields, options, plugins
+from experiments.run import options, plugins
 from experiments.run.defaults import DEFAULTS
-from experiments.run.fields import Field
-from tff_het import kinds
+from tff_het import kinds, registry
 from tff_het.datasets import DATASETS
 from tff_het.kinds import Among, Count, NotNegative, Positive, Whole
 from tff_het.models import NETWORKS
@@ -245,7 +244,9 @@ class Run:
 
 
 SECTIONS: dict[str, Any] = {"data": Data, "method": Method, "training": Training, "run": Run}
-FIELDS = {name: field for kind in SECTIONS.values() for name, field in fields.of(kind).items()}
+FIELDS = {
+    name: field for kind in SECTIONS.values() for name, field in registry.settings(kind).items()
+}
 
 # Settings that change no number.
 WITHOUT_EFFECT = (
@@ -288,7 +289,7 @@ class Layer(NamedTuple):
         shown = "=".join([name, *map(kinds.text, value)])
         return f"--{shown}" if self.origin in ("flag", "setting") else f"{self.origin}: {shown}"
 
-    def parsed(self, name: str, field: Field) -> Any:
+    def parsed(self, name: str, field: registry.Parameter) -> Any:
         """Returns a setting's value; raises a ValueError that names it if it is of another kind."""
         value = self.values[name]
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from experiments.run import aggregation, comparison
+from experiments.run import aggregation
 from experiments.run.processes import Course
 from experiments.run.setup import Setup
 from tff_het.backend.names import tff
@@ -90,7 +90,7 @@ def acquired(made: Setup, course: Course, result: loop.Result) -> str:
         counts = acquisitions.class_counts(settings, state, client.train["y"], num_classes)
         rows += ([client.id, number, *row] for number, row in enumerate(counts, start=1))
     head = ["client", "acquisition", *(f"class_{label}" for label in range(num_classes))]
-    return comparison.as_csv([head, *rows])
+    return records.as_csv([head, *rows])
 
 
 def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:

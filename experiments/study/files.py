@@ -1,11 +1,10 @@
 """A section as CSV, for machines, and as Markdown, for repositories."""
 
-import csv
-import io
 import itertools
 from collections.abc import Iterable, Sequence
 
 from experiments.study.sections import NOT_HERE, Entry, FilledTable, Section
+from tff_het.simulation import records
 
 _CHECKS = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
 _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "difference", "note")
@@ -13,9 +12,7 @@ _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "
 
 def as_csv(section: Section) -> str:
     """Returns one line for each place of the tables, in the tables' units."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    lines: list[Sequence[object]] = [_COLUMNS]
     for filled in section.tables:
         for entry in filled.entries.values():
             # Why there is no number stands where the note does.
@@ -23,8 +20,8 @@ def as_csv(section: Section) -> str:
             if entry.found is not None:
                 numbers = (*entry.found, entry.difference, entry.marked)
             place = (filled.title, entry.row, entry.column, entry.paper)
-            writer.writerow([*place, *numbers])
-    return buffer.getvalue()
+            lines.append([*place, *numbers])
+    return records.as_csv(lines)
 
 
 def as_markdown(

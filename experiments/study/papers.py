@@ -18,8 +18,11 @@ def modules() -> dict[str, tuple[str, ...]]:
     return {name: one.MODULES for name, one in found.items() if hasattr(one, "MODULES")}
 
 
+def names() -> list[str]:
+    """All tables and figures of all papers, as `paper.module`."""
+    return [f"{paper}.{module}" for paper, own in modules().items() for module in own]
+
+
 def all_experiments() -> Iterator["Experiment"]:
     """All tables and figures of all papers."""
-    for paper, names in modules().items():
-        for name in names:
-            yield importlib.import_module(f"experiments.{paper}.{name}").EXPERIMENT
+    return (importlib.import_module(f"experiments.{name}").EXPERIMENT for name in names())

@@ -143,7 +143,7 @@ class Probing:
           MissingDataError: Its data are not there.
         """
         for name in work.data_sets:
-            data.find(name, self._data_dir)  # To load them is no part of a run.
+            data.fingerprint(name, self._data_dir)  # To load them is no part of a run.
         kept.forget()  # To build is.
         with contextlib.suppress(_FailedError):
             if isinstance(work, Training):
@@ -181,15 +181,14 @@ class Probing:
     def _of_call(self, call: Call, name: str) -> Rate:
         if not name:
             return Rate(self._measured(call).seconds, 0.0, 1.0)
-        of_flags = name not in call.arguments
-        given = call.arguments["flags"] if of_flags else call.arguments
-        most = int(given[name])
+        given, flags = call.arguments, call.arguments.get("flags", {})
+        most = int(given[name] if name in given else flags[name])
         least = min(_FEW, most)
 
         def measure(length: int, key: str = "") -> _Probe:
-            changed = {**given, name: str(length) if of_flags else length}
-            arguments = {**call.arguments, "flags": changed} if of_flags else changed
-            return self._measured(dataclasses.replace(call, arguments=arguments), length, key)
+            own = {name: length} if name in given else {"flags": {**flags, name: str(length)}}
+            probed = dataclasses.replace(call, arguments={**given, **own})
+            return self._measured(probed, length, key)
 
         first = measure(least, ", first")  # It builds what the others find built.
         _, last, slope = _lengthened(measure, least, most)

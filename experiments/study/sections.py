@@ -140,7 +140,7 @@ class Section(NamedTuple):
     @property
     def command(self) -> str:
         """What makes its runs."""
-        own = f"python -m experiments.{self.experiment.id} --scale={self.scale}"
+        own = f"python -m experiments.reproduce {self.experiment.id} --scale={self.scale}"
         command = self.experiment.command or own
         if len(self.seeds) != self.experiment.scales[self.scale].num_seeds:
             command += f" --seeds={len(self.seeds)}"
@@ -261,16 +261,9 @@ def _draw(figure: Figure, results: Results) -> bytes | None:
 def _counts(experiment: Experiment, results: Results) -> str:
     counts = Counter(run.status for run in results.runs.values())
     parts = [f"{counts[s]} {s.value.replace('_', ' ')}" for s in Status if counts[s]]
-    if earlier := outdated(experiment, results).total():
+    if earlier := len(runner.outdated(experiment, results)):
         parts.append(f"{earlier} of them of earlier code")
     return ", ".join(parts)
-
-
-def outdated(experiment: Experiment, results: Results) -> Counter[str]:
-    """Returns how many runs come from earlier code or settings, by what has changed since."""
-    cells = {cell.name: cell for cell in experiment.scales[results.scale].cells}
-    reasons = (runner.why_outdated(cells[name], run) for (name, _), run in results.runs.items())
-    return Counter(filter(None, reasons))
 
 
 def _made(results: Results) -> str:

@@ -47,6 +47,3 @@ EXPERIMENT = s.Experiment(
         for data in DATA
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

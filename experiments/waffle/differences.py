@@ -49,6 +49,3 @@ EXPERIMENT = s.Experiment(
     tables=[_table(FED_AVG), _table(WAFFLE)],
     claims=[_claim(other) for other in _OTHERS if other != _AS_TAKEN],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -57,6 +57,3 @@ EXPERIMENT = search(
     ("0.001", "0.1", "1", "5"),
     "(MNIST, unimodal) q = 0.001 is better than the largest q.",
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

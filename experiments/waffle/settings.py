@@ -117,7 +117,7 @@ BRIEF_NOTE = "Only to see that everything runs: digits, two rounds."
 def attacks(
     attack: Callable[..., Mapping[str, float]], course: dict[str, Any], methods: Mapping[str, str]
 ) -> list[s.Cell]:
-    """Returns attacks of three clients; `course` as `attacking.Course`, and WAFFLe's factors."""
+    """Returns attacks of three clients; `course` as `attacking.prepare`, and WAFFLe's factors."""
     own = {**course, "num_clients": 3}
     data, options = own["dataset"], {"waffle": {"factors": own.pop("factors")}}
     more = {"scales_with": "rounds", **own}

@@ -73,6 +73,3 @@ EXPERIMENT = s.Experiment(
         for of in _SETTINGS
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

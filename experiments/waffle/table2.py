@@ -56,6 +56,3 @@ EXPERIMENT = s.Experiment(
     printed=settings.printed(_PRINTED, [*_ACCURACIES, "Variance"], "Table 2", _NOTES),
     claims=[_claim(data, *claim) for data in DATA for claim in _CLAIMS],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

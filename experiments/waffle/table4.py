@@ -55,6 +55,3 @@ EXPERIMENT = experiment(
         "CIFAR-10": ("FedAvg 47.40 47.60 55.39", "WAFFLe 64.18 71.92 74.50"),
     },
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,5 @@
 """Table 5 of WAFFLe: local epochs, with sub-populations."""
 
-import experiments.study as s
 from experiments.waffle import table4
 
 EXPERIMENT = table4.experiment(
@@ -12,6 +11,3 @@ EXPERIMENT = table4.experiment(
         "CIFAR-10": ("FedAvg 40.91 42.09 42.00", "WAFFLe 58.79 57.00 62.61"),
     },
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -59,6 +59,3 @@ EXPERIMENT = experiment(
     "unimodal",
     ["93.20 94.07 94.42", "95.08 94.48 95.56", "95.56 95.15 96.08", "96.33 95.63 96.45"],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

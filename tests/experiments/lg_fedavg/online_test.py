@@ -8,6 +8,7 @@ import pytest
 
 from experiments.lg_fedavg import online
 from tff_het import datasets
+from tff_het.clients import Client, Population
 from tff_het.simulation import loop, runtime
 
 CLIENTS, LATER, JOINS = 4, 4, 4
@@ -95,15 +96,16 @@ def test_images_are_turned_and_labels_are_not(digits):
 
 
 def test_what_cannot_be_turned_or_drawn_is_refused(digits):
-    with pytest.raises(ValueError, match="From 1 to 360 test examples can be drawn; found 361"):
+    with pytest.raises(ValueError, match="larger sample than population"):  # Of 360.
         online.rotated_device(digits, 0, 10, 361)
     halves = {
         split: {**getattr(digits, split), "x": getattr(digits, split)["x"][:, :4]}
         for split in ("train", "test")
     }
     flat = dataclasses.replace(digits, **halves)
-    with pytest.raises(ValueError, match=r"Square images .* found \(4, 8, 1\)"):
-        online.rotated_device(flat, 0, 10, 10)
+    old = Client("old", flat.train, flat.test, flat.test)
+    with pytest.raises(ValueError, match=r"shapes of one example; .*\(4, 8, 1\).*\(8, 4, 1\)"):
+        Population([old, online.rotated_device(flat, 0, 10, 10)])
 
 
 def accuracy(weights, examples) -> float:

@@ -1,10 +1,11 @@
-"""Attacks on small federations of digits: who holds what, and what the numbers are of."""
+"""Attacks on small federations of digits: what the numbers are of."""
 
 import numpy as np
 import pytest
 
 from experiments.waffle import attacking
 from tff_het import datasets
+from tff_het.attacks import federations
 from tff_het.simulation import runtime
 
 NUM_CLIENTS, NUM_EXAMPLES = 2, 20
@@ -40,28 +41,6 @@ def of_fed_avg():
     return run(attacking.infer_membership)
 
 
-def test_nobody_shares_an_example():
-    """Of examples that number themselves."""
-    n = 200
-    numbered = {"x": np.arange(n).astype(np.float32)[:, None], "y": np.zeros(n, np.int32)}
-    *populations, own = attacking.deal(numbered, NUM_CLIENTS, NUM_EXAMPLES, seed=0)
-    parts = [own["x"]]
-    for population in populations:
-        assert len(population) == NUM_CLIENTS
-        for client in population:
-            parts += [client.train["x"], client.test["x"]]
-    assert all(len(part) == NUM_EXAMPLES for part in parts)
-    held = np.concatenate(parts)
-    assert len(np.unique(held)) == len(held) == 9 * NUM_EXAMPLES
-    *_, again = attacking.deal(numbered, NUM_CLIENTS, NUM_EXAMPLES, seed=0)
-    *_, other = attacking.deal(numbered, NUM_CLIENTS, NUM_EXAMPLES, seed=1)
-    np.testing.assert_array_equal(again["x"], own["x"])
-    assert not np.array_equal(other["x"], own["x"])
-    few = {name: column[:150] for name, column in numbered.items()}
-    with pytest.raises(ValueError, match="come to 180; the data set has 150"):
-        attacking.deal(few, NUM_CLIENTS, NUM_EXAMPLES, seed=0)
-
-
 def test_numbers_of_membership(of_fed_avg):
     """The seed decides them; there is nothing to choose where nothing is local."""
     assert run(attacking.infer_membership) == of_fed_avg
@@ -91,7 +70,7 @@ def test_inversion(method, tmp_path):
     assert set(found) == {f"{local}_{name}" for local in choices for name in names}
     pictures = np.load(tmp_path / attacking.PICTURES)
     train = datasets.load("digits", None).train
-    victims, *_ = attacking.deal(train, NUM_CLIENTS, NUM_EXAMPLES, seed=1)
+    victims, *_ = federations.deal(train, NUM_CLIENTS, NUM_EXAMPLES, seed=1)
     first = victims[0].train
     for k, name in enumerate(pictures["classes"]):
         mean = first["x"][first["y"] == int(name)].mean(axis=0) / 255
