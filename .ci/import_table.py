@@ -13,7 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learning": {"models"},
     "methods": {"learning", "models"},
     "evaluation": {"clients", "models", "learning"},
-    "attacks": {"models", "learning", "evaluation"},
+    "attacks": {"clients", "models", "learning", "evaluation", "simulation"},
     "simulation": {"clients", "learning", "models", "evaluation"},
 }
 # These belong to no room and serve all. `backend` is the door to TensorFlow's moving parts.

@@ -18,6 +18,10 @@ LOADED_BY_NAME = {
         f"experiments.{paper}.*"
         for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
     ),
+    "experiments.main": tuple(
+        f"experiments.{program}"
+        for program in ("train", "compare", "sweep", "reproduce", "report", "list", "heterogeneity")
+    ),
     # It hashes the source of all that takes part in a run.
     "experiments.study.identity": ("//:tff_het", "experiments.run.*"),
 }

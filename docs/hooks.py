@@ -62,10 +62,10 @@ def reference(room: str) -> str:
 
 def settings() -> str:
     """Returns the page on the settings of a run, in the order of their definition."""
-    from experiments.run import config, fields, options
-    from tff_het import kinds
+    from experiments.run import config, options
+    from tff_het import kinds, registry
 
-    def entry(name: str, field: fields.Field) -> str:
+    def entry(name: str, field: registry.Parameter) -> str:
         parts = [f"### {name} {{ #{name} }}", field.help]
         if values := kinds.hint(field.kind):
             parts.append(f"Values: `{values}`.")
@@ -81,7 +81,7 @@ def settings() -> str:
     for section in config.SECTIONS.values():
         title, _, rest = (section.__doc__ or "").partition("\n")[0].partition(": ")
         parts += [f"## {title}", rest[:1].upper() + rest[1:]]
-        parts += [entry(name, field) for name, field in fields.of(section).items()]
+        parts += [entry(name, field) for name, field in registry.settings(section).items()]
     parts.append("## Options")
     for role, owner, known in options.owners():
         parts += [

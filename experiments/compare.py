@@ -37,7 +37,7 @@ class Settings(sweep.Settings):
 def main(argv: Sequence[str]) -> int:
     """Makes the runs and writes the page; returns the exit code."""
     with command_line.errors_in_one_line():
-        settings = sweep.read(Settings, argv, __doc__)
+        settings = command_line.settings(Settings, argv, __doc__)
         plugins.load(settings.plugin)
         over = (
             _over("method", settings.methods, METHODS),

@@ -16,38 +16,26 @@ Besides the flags below: --seed (default 0) decides on the partition, as in trai
 experiments.train are accepted and not looked at, so that its presets and flagfiles can be given.
 """
 
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from experiments.run import command_line, comparison, data
+from tff_het.clients import Population
 from tff_het.evaluation import heterogeneity
 from tff_het.simulation import records
 
-_TABLE_HEAD = ("client", "training examples", "test examples", "Frechet distance", "EMD")
-
-
-class Row(NamedTuple):
-    """One client, or the mean of all.
-
-    Attributes:
-      client: Its id, or 'mean'.
-      train_examples: Their number.
-      test_examples: Their number.
-      frechet_distance: In the squared unit of the features.
-      emd: From 0 to 2.
-    """
-
-    client: str
-    train_examples: float
-    test_examples: float
-    frechet_distance: float
-    emd: float
+# Column of the file -> its head in the printed table, and how it is printed.
+_COLUMNS = {
+    "client": ("client", "{}"),
+    "train_examples": ("training examples", "{:g}"),
+    "test_examples": ("test examples", "{:g}"),
+    "frechet_distance": ("Frechet distance", "{:.6g}"),
+    "emd": ("EMD", "{:.4f}"),
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,61 +48,25 @@ def main(argv: Sequence[str]) -> int:
         if config.run.output_dir and "output_dir" in config.origins:
             folder = Path(config.run.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
-            records.write_atomically(folder / "heterogeneity.csv", _csv(rows))
+            text = records.as_csv([list(_COLUMNS), *rows])
+            records.write_atomically(folder / "heterogeneity.csv", text)
         print(f"{dealt.dataset.name}: {dealt.dataset.source}")
         print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
-        print(_table(rows))
+        heads, forms = zip(*_COLUMNS.values(), strict=True)
+        cells = ([f.format(value) for f, value in zip(forms, row, strict=True)] for row in rows)
+        print(comparison.aligned([heads, *cells]))
     return 0
 
 
-def measure(dealt: data.Dealt) -> list[Row]:
-    """Measures each client.
-
-    Args:
-      dealt: The examples, and which client holds which.
-
-    Returns:
-      A row for each client in the partition's order, and last the means.
-
-    Raises:
-      ValueError: If there is one client only, or a client has fewer than two examples.
-    """
-    partition, class_names = dealt.partition, dealt.dataset.class_names
-    train, test = dealt.dataset.train, dealt.dataset.test
-    features = [
-        _features(np.concatenate([train["x"][own], test["x"][own_test]]))
-        for own, own_test in zip(partition.train, partition.test, strict=True)
-    ]
-    frechet = heterogeneity.average_frechet_distance(features)
-    train_counts = partition.class_counts(train["y"], "train", len(class_names))
-    test_counts = partition.class_counts(test["y"], "test", len(class_names))
-    emd = heterogeneity.earth_movers_distance(train_counts + test_counts)
-    columns = (train_counts.sum(axis=1), test_counts.sum(axis=1), frechet.clients, emd.clients)
-    rows = [
-        Row(client_id, *(value.item() for value in values))
-        for client_id, *values in zip(partition.client_ids, *columns, strict=True)
-    ]
-    return [*rows, Row("mean", *(float(np.mean(column)) for column in columns))]
-
-
-def _features(x: np.ndarray) -> np.ndarray:
-    """Flat features [n, d]; images, which are uint8, from 0 to 1."""
-    flat = x.reshape(len(x), -1)
-    return flat / np.float32(255) if flat.dtype == np.uint8 else flat
-
-
-def _table(rows: Sequence[Row]) -> str:
-    cells = [
-        [row.client, f"{row[1]:g}", f"{row[2]:g}", f"{row.frechet_distance:.6g}", f"{row.emd:.4f}"]
-        for row in rows
-    ]
-    return comparison.aligned([_TABLE_HEAD, *cells])
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([Row._fields, *rows])
-    return buffer.getvalue()
+def measure(dealt: data.Dealt) -> list[list[Any]]:
+    """Returns a row of `_COLUMNS` for each client in the partition's order, and last the means."""
+    population = Population.from_partition(dealt.dataset, dealt.partition)
+    scale = 255 if dealt.dataset.train["x"].dtype == np.uint8 else 1
+    distances = heterogeneity.of_population(population, dealt.dataset.num_classes, scale=scale)
+    sizes = ([len(split["y"]) for split in (one.train, one.test)] for one in population)
+    columns = [*zip(*sizes, strict=True), *(one.clients.tolist() for one in distances)]
+    rows = zip(population.ids, *columns, strict=True)
+    return [*map(list, rows), ["mean", *(float(np.mean(column)) for column in columns)]]
 
 
 if __name__ == "__main__":

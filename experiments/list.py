@@ -44,20 +44,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def lines(what: str) -> Mapping[str, str]:
-    """Returns a line on each of what is listed, by name."""
-    if what == "experiments":
-        return {
-            f"experiments.{paper}.{name}": _docstring(Path(__file__).parent / paper / f"{name}.py")
-            for paper, names in papers.modules().items()
-            for name in names
-        }
-    known = options.REGISTRIES[_ROLES[what]]
-    return {name: known.description(name) for name in known}
-
-
-def _docstring(path: Path) -> str:
-    """The first line of what a program says of itself, which takes no import."""
-    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+    """Returns a line on each of what is listed, by name, without importing it."""
+    if what != "experiments":
+        known = options.REGISTRIES[_ROLES[what]]
+        return {name: known.description(name) for name in known}
+    found = {}
+    for name in papers.names():
+        path = Path(__file__).parent / f"{name.replace('.', '/')}.py"
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        found[name] = (docstring or "").partition("\n")[0]
+    return found
 
 
 if __name__ == "__main__":

@@ -15,16 +15,8 @@ import sys
 from collections.abc import Sequence
 
 from experiments.run import command_line
-from experiments.study import papers
 
-_PROGRAMS = {
-    "train": "experiments.train",
-    "compare": "experiments.compare",
-    "sweep": "experiments.sweep",
-    "report": "experiments.report",
-    "list": "experiments.list",
-    "heterogeneity": "experiments.heterogeneity",
-}
+_PROGRAMS = ("train", "compare", "sweep", "reproduce", "report", "list", "heterogeneity")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,25 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first in ("", "help", *command_line.HELP):
         print(__doc__)
         return 0
-    if first == "reproduce":
-        return _reproduce(rest)
     if first not in _PROGRAMS:
-        command_line.refuse(f"Name one of {', '.join((*_PROGRAMS, 'reproduce'))}; found {first}.")
-    return importlib.import_module(_PROGRAMS[first]).main(rest)
-
-
-def _reproduce(argv: Sequence[str]) -> int:
-    """Makes a table or figure, named as `paper.name`."""
-    known = [f"{paper}.{name}" for paper, names in papers.modules().items() for name in names]
-    name = argv[0] if argv else "none"
-    if name not in known:
-        command_line.refuse(
-            f"Name a table or figure, such as {known[-1]} (`tff-het list experiments` shows all); "
-            f"found {name}."
-        )
-    module = importlib.import_module(f"experiments.{name}")
-    program = importlib.import_module("experiments.study.program")
-    return program.main(module.EXPERIMENT, module.__doc__, argv[1:])
+        command_line.refuse(f"Name one of {', '.join(_PROGRAMS)}; found {first}.")
+    return importlib.import_module(f"experiments.{first}").main(rest)
 
 
 if __name__ == "__main__":

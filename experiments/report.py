@@ -7,9 +7,9 @@ The first writes OUTPUT_DIR/report/index.html, one file that needs no network, w
 Markdown beside it. The second writes the papers' README.md from experiments/results/.
 """
 
-import collections
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     if not found:
         raise ValueError(
             f"There are no runs in {output_dir}. Make some, such as python -m "
-            f"experiments.hdafl.table3 --scale=smoke --output_dir={output_dir}."
+            f"experiments.reproduce hdafl.table3 --scale=smoke --output_dir={output_dir}."
         )
     folder = output_dir / folder_name
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,8 @@ def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> 
     """
     lines = []
     for experiment, found in _made(experiments, output_dir):
-        cells = {cell.name: cell for cell in experiment.scales[found.scale].cells}
-        reasons = (runner.why_outdated(cells[name], r) for (name, _), r in found.runs.items())
-        for reason, times in collections.Counter(filter(None, reasons)).items():
+        reasons = Counter(one.why for one in runner.outdated(experiment, found))
+        for reason, times in reasons.items():
             runs = f"{times} of {len(found.runs)} runs"
             lines.append(f"{experiment.id}, {found.scale}: {runs}, since changed: {reason}")
     return "\n".join(lines) or "All results are of the code and settings that there are now."

@@ -10,22 +10,18 @@ runs, one of those that were chosen, differences paired by seed, and lines over 
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import math
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-import yaml
 
 import experiments.study as s
 from experiments import report
-from experiments.run import command_line, fields, plugins
-from experiments.run.config import Layer, RunConfig
+from experiments.run import command_line, plugins
+from experiments.run.config import RunConfig
 from experiments.study import program, runner
 from tff_het import kinds
 from tff_het.methods import METHODS
@@ -33,7 +29,6 @@ from tff_het.methods import METHODS
 # Kinds of draws -> to the scale on which they are uniform, and back.
 _DRAWN: dict[str, Sequence[Callable]] = {"uniform": (float, float), "log": (math.log, math.exp)}
 _FORM = s.Form(digits=4)
-S = TypeVar("S", bound="Settings")
 Points = Sequence[Mapping[str, str]]
 """Of each combination, setting -> value."""
 
@@ -163,11 +158,11 @@ def _lines(over: Points, metric: str) -> list[s.Figure]:
     for axis in reversed(varying):
         with contextlib.suppress(ValueError):  # No numbers.
             having = [one for one in over if axis in one]
-            x = [float(one[axis]) for one in having]
             lines: dict[str, dict[float, s.Measure]] = {}
-            for at, one in sorted(zip(x, having, strict=True), key=lambda pair: pair[0]):
+            for one in sorted(having, key=lambda one: float(one[axis])):
                 others = _name({name: value for name, value in one.items() if name != axis})
-                lines.setdefault(others or metric, {})[at] = s.metric(_name(one), metric)
+                line = lines.setdefault(others or metric, {})
+                line[float(one[axis])] = s.metric(_name(one), metric)
             return [s.lines(f"{metric} of all runs", "None.", lines, xlabel=axis, ylabel=metric)]
     return []
 
@@ -201,48 +196,29 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
         if settings.choose and not config.data.validation_fraction:
             raise ValueError("--choose needs validation examples: --set=validation_fraction=0.1.")
     cells = [s.Cell(_name(one), s.Training({**common, **one})) for one in over]
-    note = f"Settings of all runs: {_name(common)}."
+    scale = s.Scale(cells, settings.seeds, f"Settings of all runs: {_name(common)}.")
     title = f"{settings.metric} by {', '.join(over[0])}"
     # Where the runs are and how many are made at a time is no part of what they are.
     shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
     command = f"python -m experiments.{id.partition('.')[0]} {shlex.join(shown)}"
-    experiment = functools.partial(s.Experiment, id, title, command=command)
-    made = experiment({"quick": s.Scale(cells, settings.seeds, note)})
+    made = s.Experiment(id, title, {"quick": scale}, command=command)
     if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
         return code
     compared, output_dir = over, command_line.folder(settings.output_dir)
     if settings.choose and (results := runner.read(made, "quick", output_dir)):
         compared = best(over, settings.choose, settings.select, results)
-        note += f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
-    scales = {"quick": s.Scale(cells, settings.seeds, note)}
+        chosen = f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
+        scale = dataclasses.replace(scale, note=scale.note + chosen)
     tables, figures = _tables(settings, over, compared), _lines(over, settings.metric)
-    made = experiment(scales, tables=tables, figures=figures)
+    made = dataclasses.replace(made, scales={"quick": scale}, tables=tables, figures=figures)
     print(report.write([made], output_dir, folder))
     return code
-
-
-def read(kind: type[S], argv: Sequence[str], description: str | None) -> S:
-    """Reads settings from flags, and from a YAML file; in it, `over` and `set` are mappings."""
-    settings = command_line.settings(kind, argv, description)
-    if settings.config is None:
-        return settings
-    known, given = fields.of(kind), yaml.safe_load(Path(settings.config).read_text())
-    if not isinstance(given, dict) or set(given) - set(known):
-        raise ValueError(f"{settings.config} should have settings of {', '.join(known)}.")
-    for name, between in (("over", ";"), ("set", ",")):
-        if isinstance(given.get(name), dict):
-            items = ((k, v if isinstance(v, list) else [v]) for k, v in given[name].items())
-            given[name] = [f"{k}={between.join(map(kinds.text, v))}" for k, v in items]
-    of_flags = {arg.lstrip("-").partition("=")[0].removeprefix("no") for arg in argv}
-    layer = Layer(settings.config, given)
-    parsed = {name: layer.parsed(name, known[name]) for name in given if name not in of_flags}
-    return dataclasses.replace(settings, **parsed)
 
 
 def main(argv: Sequence[str]) -> int:
     """Reads the settings, and does what they say; returns the exit code."""
     with command_line.errors_in_one_line():
-        return run(read(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
+        return run(command_line.settings(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
 
 
 if __name__ == "__main__":

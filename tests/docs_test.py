@@ -29,7 +29,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", *PAGES)
 CUT_DOWN = {
     "python -m experiments.train": "--rounds=1",
     "python -m experiments.compare": "--seeds=1 --set=rounds=1",
-    "python -m experiments.edge_ensembles.figure6 --scale=quick": "--scale=smoke",
+    "python -m experiments.reproduce edge_ensembles.figure6 --scale=quick": "--scale=smoke",
 }
 # A part of a training on many images: flags are read, data loaded and methods built; no round.
 SET_UP_ALONE = (

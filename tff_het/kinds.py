@@ -81,7 +81,8 @@ def of(annotation: Any) -> Any:
 def parse(kind: Any, given: Any) -> Any:
     """Returns the value that a text of a command line, or a value of a file or program, stands for.
 
-    Lists are written with commas between (lists of lists with semicolons), mappings as 'a=1,b=2'.
+    Lists are written with commas between (lists of lists with semicolons), mappings as 'a=1,b=2';
+    what a flag gives one by one (a tuple) may be a mapping, too: 'name=value,value' of each.
 
     Raises:
       ValueError: If it is of another kind.
@@ -91,6 +92,8 @@ def parse(kind: Any, given: Any) -> Any:
         return args[1](given)
     if origin is Literal:
         return Among(args)(given)
+    if origin is tuple and isinstance(given, Mapping):
+        given = [_assigned(name, values) for name, values in given.items()]
     if origin in _LISTS:
         return tuple(parse(args[0], part) for part in _parts(args[0], given))
     if origin is collections.abc.Mapping:
@@ -143,6 +146,12 @@ def _parts(inner: Any, given: Any) -> Sequence[Any]:
     if isinstance(given, Sequence):
         return given
     return (given,)
+
+
+def _assigned(name: str, values: Any) -> str:
+    """'name=value,value', with semicolons where values have commas."""
+    texts = list(map(text, values if isinstance(values, list) else [values]))
+    return f"{name}={(';' if any(',' in one for one in texts) else ',').join(texts)}"
 
 
 def _pairs(given: Any) -> list[tuple[Any, Any]]:

@@ -1,6 +1,7 @@
 """Named things that are imported when they are asked for."""
 
 import ast
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -18,19 +19,25 @@ T = TypeVar("T")
 
 
 class Parameter(NamedTuple):
-    """What can be set of a function.
+    """What can be set of a function, or of a class of settings.
 
     Attributes:
       name: Its name.
       kind: What its values are, see `kinds`.
       default: Its value where nobody sets it.
       help: What the docstring says of it.
+      optional: Whether it can be None.
     """
 
     name: str
     kind: Any
     default: Any
     help: str
+    optional: bool = True
+
+    def parsed(self, given: Any) -> Any:
+        """Returns the value that a text, or a value of a file or program, stands for."""
+        return None if given is None and self.optional else kinds.parse(self.kind, given)
 
 
 class Registry(Collection[str], Generic[T]):
@@ -132,6 +139,20 @@ def documented(docstring: str | None, section: str) -> dict[str, str]:
         if match is None:
             break
         found[match[1]] = " ".join(match[2].split())
+    return found
+
+
+def settings(of: type) -> dict[str, Parameter]:
+    """Returns what can be set in a dataclass, by name, what it inherits first."""
+    texts: dict[str, str] = {}
+    for base in reversed(of.__mro__):
+        texts |= documented(base.__doc__, "Attributes")
+    hints = typing.get_type_hints(of, include_extras=True)
+    found = {}
+    for field in dataclasses.fields(of):
+        name, hint = field.name, hints[field.name]
+        optional = type(None) in typing.get_args(hint)
+        found[name] = Parameter(name, kinds.of(hint), field.default, texts[name], optional)
     return found
 
 

@@ -1,7 +1,7 @@
 """Measures a round with very many clients: time, memory, bytes read and written.
 
   python -m experiments.benchmarks.client_stores
-  TMPDIR=/var/tmp python -m experiments.benchmarks.client_stores --populations=1000,10000
+  TMPDIR=/var/tmp python -m experiments.benchmarks.client_stores --only=1000,10000
 
 Every client keeps 50 KB from round to round (LG-FedAvg with a local layer of 124 x 100), all of
 them in the checkpoint file from the start, and has 50 KB of examples in a memory-mapped file (with
@@ -10,75 +10,46 @@ a checkpoint after each round, as with --client_store=disk. The figures are medi
 ratios to the smallest population. It needs some 55 KB of disk a client.
 """
 
-import dataclasses
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from experiments.benchmarks import measuring
-from experiments.run import command_line
-from tff_het.kinds import Whole
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import networks
-from tff_het.numbers import INT32, Number
 from tff_het.simulation import checkpoints, runtime
 
 COHORT = 100
 FEATURES, UNITS, EXAMPLES = 124, 100, 100  # 12,500 variables of 4 bytes are local.
-_Clients = Annotated[int, Number(COHORT, INT32, is_whole=True)]
-_WARM_UP = 3  # Rounds before those timed, behind the one that traces and compiles.
+_WARM_UP, _ROUNDS = 3, 20  # Before those timed, behind the one that traces and compiles.
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of this program.
-
-    Attributes:
-      populations: Numbers of clients, each of a cohort at least.
-      rounds: Rounds timed of each.
-    """
-
-    populations: Sequence[_Clients] = (1_000, 10_000, 100_000)
-    rounds: Whole = 20
-
-
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table."""
-    settings = command_line.settings(Settings, argv, __doc__)
-    measuring.report("clients", _figures(settings))
-
-
-def _figures(settings: Settings) -> Iterator[tuple[str, dict[str, float]]]:
+def _rows(populations: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
     first: dict[str, float] = {}
-    for number in settings.populations:
+    for number in map(int, populations):
         with tempfile.TemporaryDirectory() as folder, runtime.use("in_process"):
-            found = measure(number, settings.rounds, Path(folder))
+            found = measure(number, Path(folder))
         first = first or found
-        ratios = {
-            f"{k}, ratio": found[k] / first[k] for k in ("seconds", "cpu_seconds", "mb_moved")
-        }
-        yield f"{number:,}", found | ratios
+        compared = ("seconds", "cpu_seconds", "mb_moved")
+        yield f"{number:,}", found | {f"{k}, ratio": found[k] / first[k] for k in compared}
 
 
-def measure(num_clients: int, rounds: int, folder: Path) -> dict[str, float]:
-    """Returns what the rounds of a population cost.
+def measure(num_clients: int, folder: Path) -> dict[str, float]:
+    """Returns what the rounds of a population cost: medians, and memory after the last one.
 
-    `seconds` a round; `cpu_seconds`, which hang less on what else the machine does; `mb_moved`
-    (read and written in a round); `mb_resident` (the program's own memory, without mapped files,
-    after the last round); `mb_grown` (how much more than before those timed); `gb_stored`.
+    `mb_moved` are read and written in a round, `mb_resident` is memory without mapped files, of
+    which `mb_grown` came in the rounds timed.
     """
+    workload = measuring.Workload(networks.mlp([UNITS]), (FEATURES,), "float32", 2, EXAMPLES, 1, 20)
+    process = workload.process("lg_fedavg", local_layers=("dense_1",))
     shape = (num_clients, EXAMPLES, FEATURES)
     x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float32, shape=shape)
     y = np.arange(EXAMPLES, dtype=np.int32) % 2
     examples = [{"x": own, "y": y} for own in x]
-    model = measuring.architecture(networks.mlp([UNITS]), (FEATURES,), "float32", 2)
-    training = {"batch_size": 20, "epochs": 1}
-    process = measuring.process("lg_fedavg", model, training, local_layers=("dense_1",))
     readings = []
 
     def read(*_: Any) -> None:
@@ -89,9 +60,9 @@ def measure(num_clients: int, rounds: int, folder: Path) -> dict[str, float]:
     measuring.train(process, examples, folder / "run", 1, cohort=COHORT)
     store = checkpoints.path_in(folder / "run")
     _fill(process, num_clients, store)
-    last = 1 + _WARM_UP + rounds
+    last = 1 + _WARM_UP + _ROUNDS
     measuring.train(process, examples, folder / "run", last, read, COHORT)
-    timed = np.array(readings[-1 - rounds :])
+    timed = np.array(readings[-1 - _ROUNDS :])
     seconds, cpu_seconds, mb_moved, _ = np.median(np.diff(timed, axis=0), axis=0)
     return {
         "seconds": seconds,
@@ -121,4 +92,4 @@ def _of_process(file: str, *names: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "clients", ("1000", "10000", "100000"), _rows)

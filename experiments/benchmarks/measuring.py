@@ -1,13 +1,16 @@
-"""What the benchmarks share: random examples, a process and its training, tables."""
+"""What the benchmarks share: the program, random examples, processes and their training."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiments.run import command_line
 from experiments.study import files
-from tff_het import methods
+from tff_het import kinds, methods
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.local_training import LocalTraining
@@ -29,18 +32,33 @@ def examples(seed: int, count: int, shape: Sequence[int], dtype: str, classes: i
     return {"x": x, "y": np.arange(count, dtype=np.int32) % classes}
 
 
-def architecture(network: networks.Network, shape: Sequence[int], dtype: str, classes: int):
-    """Returns the architecture of a network for such examples."""
-    spec = {"x": (np.dtype(dtype), tuple(shape)), "y": (np.dtype(np.int32), ())}
-    return architectures.make("benchmark", spec, classes, network)
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A network, and how much data of which form each client trains on, by plain SGD."""
 
+    network: networks.Network
+    shape: tuple[int, ...]
+    dtype: str
+    classes: int
+    examples: int
+    epochs: int
+    batch_size: int
 
-def process(
-    method: str, model: architectures.Architecture, training: Mapping[str, Any], **options: Any
-) -> FederatedProcess:
-    """Returns the process of a method with plain SGD, given what else `LocalTraining` takes."""
-    settings = LocalTraining(tff.learning.optimizers.build_sgdm(LEARNING_RATE), **training)
-    return methods.build(method, model, settings, seed=0, **options)
+    @property
+    def architecture(self) -> architectures.Architecture:
+        """For such data."""
+        spec = {"x": (np.dtype(self.dtype), self.shape), "y": (np.dtype(np.int32), ())}
+        return architectures.make("benchmark", spec, self.classes, self.network)
+
+    def client(self, seed: int) -> Columns:
+        """Returns a client's random examples."""
+        return examples(seed, self.examples, self.shape, self.dtype, self.classes)
+
+    def process(self, method: str = "fed_avg", shuffle: bool = True, **options: Any):
+        """Returns the process of a method, given its options."""
+        sgd = tff.learning.optimizers.build_sgdm(LEARNING_RATE)
+        training = LocalTraining(sgd, self.batch_size, self.epochs, shuffle=shuffle)
+        return methods.build(method, self.architecture, training, seed=0, **options)
 
 
 def train(
@@ -71,10 +89,36 @@ def train(
     ).client_states.close()
 
 
-def report(head: str, found: Iterable[tuple[str, Mapping[str, float]]]) -> None:
-    """Prints rows of figures by column as they come, then all as a table in Markdown."""
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of this program.
+
+    Attributes:
+      only: Which rows of its table. Default: all.
+    """
+
+    only: Sequence[str] = ()
+
+
+def main(
+    description: str | None,
+    head: str,
+    names: Sequence[str],
+    measured: Callable[[Sequence[str]], Iterable[tuple[str, Mapping[str, float]]]],
+) -> None:
+    """Measures the rows that the command line asks for, and prints a table in Markdown.
+
+    Args:
+      description: For --help.
+      head: Of the column of names.
+      names: Of all rows.
+      measured: From names to rows, each printed as it comes: name, figures by column.
+    """
+    settings = command_line.settings(Settings, sys.argv[1:], description)
+    with command_line.errors_in_one_line():
+        chosen = [kinds.Among(names)(name) for name in settings.only or names]
     rows: list[list[str]] = []
-    for name, figures in found:
+    for name, figures in measured(chosen):
         row = [name, *(f"{value:.3f}" for value in figures.values())]
         rows = [*(rows or [[head, *figures]]), row]
         print(f"{name}: {', '.join(map(' '.join, zip(figures, row[1:], strict=True)))}", flush=True)

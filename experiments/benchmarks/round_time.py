@@ -1,7 +1,7 @@
 """Times a round against TensorFlow Federated's own federated averaging.
 
   python -m experiments.benchmarks.round_time
-  python -m experiments.benchmarks.round_time --workloads=W1,W3 --blocks=9
+  python -m experiments.benchmarks.round_time --only=W1,W3
 
 Ten clients a round on random data. Ours is the whole training loop: cohorts, client states,
 metrics, tables and a checkpoint after each round, in process. TFF's is `process.next` alone, in
@@ -16,53 +16,27 @@ forms over ours. It fails if the weights differ from TFF's after two steps.
 
 import collections
 import dataclasses
-import functools
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 from experiments.benchmarks import measuring
-from experiments.run import command_line
+from experiments.benchmarks.measuring import Workload
 from tff_het.backend.names import keras, tff
-from tff_het.kinds import Whole
-from tff_het.models import architectures, networks
+from tff_het.models import networks
 from tff_het.models.layers import Layers
-from tff_het.simulation import feeding, loop, runtime
+from tff_het.simulation import feeding, runtime
 
 CLIENTS = 10
+_BLOCKS = 7  # After one to warm up.
 _ROUNDS_A_BLOCK = 5  # Of ours, so that what a save does beside the next round is timed as well.
-
-
-@dataclasses.dataclass(frozen=True)
-class Workload:
-    """A network, and how much data of which form each client trains on."""
-
-    network: networks.Network
-    shape: tuple[int, ...]
-    dtype: str
-    classes: int
-    examples: int
-    epochs: int
-    batch_size: int
-    without_dropout: networks.Network | None = None  # Where it has some.
-
-    @property
-    def architecture(self) -> architectures.Architecture:
-        """For such data."""
-        return measuring.architecture(self.network, self.shape, self.dtype, self.classes)
-
-    @functools.cached_property
-    def clients(self) -> list[measuring.Columns]:
-        """All clients' examples."""
-        form = (self.examples, self.shape, self.dtype, self.classes)
-        return [measuring.examples(client, *form) for client in range(CLIENTS)]
 
 
 def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
@@ -72,48 +46,31 @@ def _convolutions(x: tf.Tensor, num_classes: int, layers: Layers):
     return x, layers.output(num_classes)(x)
 
 
-_TWO_LAYERS = functools.partial(networks.mlp, [64, 64])
 WORKLOADS = {
     "W1": Workload(networks.mlp([200]), (784,), "uint8", 10, 600, 4, 10),
     "W2": Workload(_convolutions, (28, 28, 1), "uint8", 62, 200, 1, 20),
-    "W3": Workload(_TWO_LAYERS(0.5), (1024,), "float32", 2, 320, 1, 32, _TWO_LAYERS()),
+    "W3": Workload(networks.mlp([64, 64], dropout=0.5), (1024,), "float32", 2, 320, 1, 32),
 }
+_WITHOUT_DROPOUT = {"W3": networks.mlp([64, 64])}
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of this program.
-
-    Attributes:
-      workloads: Which of W1, W2, W3.
-      blocks: Blocks timed of each, after one to warm up.
-    """
-
-    workloads: Sequence[str] = ("W1", "W2", "W3")
-    blocks: Whole = 7
+def _rows(names: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    for name in names:
+        yield name, _measured(name)
 
 
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table of seconds a round."""
-    settings = command_line.settings(Settings, argv, __doc__)
-    found = ((name, measure(WORKLOADS[name], settings.blocks)) for name in settings.workloads)
-    measuring.report("", found)
-
-
-def measure(workload: Workload, blocks: int) -> dict[str, float]:
-    """Returns seconds a round of each contender, and the speedup.
-
-    Raises:
-      AssertionError: If ours and TFF's weights differ after two steps.
-    """
+def _measured(name: str) -> dict[str, float]:
+    """Returns seconds a round of each contender on a workload, and the speedup."""
+    workload = WORKLOADS[name]
     with (
         runtime.use("worker") as worker,
         runtime.use("in_process"),
         tempfile.TemporaryDirectory() as folder,
     ):
-        _check(workload, worker)
+        _check(name, worker)
         forms = tff.learning.LoopImplementation
-        theirs = {form.name.lower(): _tff(workload, form, worker) for form in forms}
+        clients = _clients(workload)
+        theirs = {f.name.lower(): _Theirs(workload, clients, worker, f) for f in forms}
         seconds: dict[str, list[float]] = {name: [] for name in (*theirs, "ours")}
         began = time.perf_counter()
 
@@ -123,106 +80,85 @@ def measure(workload: Workload, blocks: int) -> dict[str, float]:
             warm = block > 1 or (block == 1 and round_in_block)
             if warm:
                 seconds["ours"].append(time.perf_counter() - began)
-            for name, run_round in theirs.items() if not round_in_block else ():
+            for name, contender in theirs.items() if not round_in_block else ():
                 started = time.perf_counter()
-                run_round()
+                contender.run_round()
                 if warm:
                     seconds[name].append(time.perf_counter() - started)
             began = time.perf_counter()
 
-        train(workload, Path(folder), (blocks + 1) * _ROUNDS_A_BLOCK, after_round)
+        rounds = (_BLOCKS + 1) * _ROUNDS_A_BLOCK
+        measuring.train(workload.process(), clients, Path(folder), rounds, after_round)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     return {**medians, "speedup": min(medians[name] for name in theirs) / medians["ours"]}
 
 
-def train(workload: Workload, folder: Path, rounds: int, on_round: loop.OnRound) -> None:
-    """Ours: the loop of `experiments.train`."""
-    ours = _process(workload, epochs=workload.epochs)
-    measuring.train(ours, workload.clients, folder, rounds, on_round)
+def _clients(workload: Workload) -> list[measuring.Columns]:
+    return [workload.client(seed) for seed in range(CLIENTS)]
 
 
-def _process(workload: Workload, **training: Any):
-    training["batch_size"] = workload.batch_size
-    return measuring.process("fed_avg", workload.architecture, training)
-
-
-def _check(workload: Workload, worker: tff.framework.SyncContext) -> None:
+def _check(name: str, worker: tff.framework.SyncContext) -> None:
     """Two steps on the same batches from the same weights, without dropout."""
-    network = workload.without_dropout or workload.network
-    plain = dataclasses.replace(workload, network=network, without_dropout=None)
-    steps = slice(2 * workload.batch_size)
-    few = [{name: column[steps] for name, column in e.items()} for e in workload.clients]
-    ours = _process(plain, epochs=1, shuffle=False)
+    network = _WITHOUT_DROPOUT.get(name, WORKLOADS[name].network)
+    plain = dataclasses.replace(WORKLOADS[name], network=network, epochs=1)
+    steps = slice(2 * plain.batch_size)
+    few = [{key: column[steps] for key, column in own.items()} for own in _clients(plain)]
+    ours = plain.process(shuffle=False)
     state = ours.initialize()
     clients = [
         feeding.ClientInput(i, np.zeros(2, np.int32), e, ours.init_state(i, 0, state))
         for i, e in enumerate(few)
     ]
     found = feeding.run_round(ours, state, clients).state.weights.trainable
-    batched = _batched(plain, few, shuffle=False)
-    theirs = _tff_process(plain, batched)
-    with tff.framework.get_context_stack().install(worker):
-        weights = tff.learning.models.ModelWeights(state.weights.trainable, [])
-        their_state = theirs.set_model_weights(theirs.initialize(), weights)
-        their_state = theirs.next(their_state, batched).state
-        expected = theirs.get_model_weights(their_state).trainable
+    theirs = _Theirs(plain, few, worker, shuffle=False)
+    weights = tff.learning.models.ModelWeights(state.weights.trainable, [])
+    theirs.state = theirs.process.set_model_weights(theirs.state, weights)
+    theirs.run_round()
+    expected = theirs.process.get_model_weights(theirs.state).trainable
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5, err_msg="Ours differs from TFF's.")
 
 
-def _batched(workload: Workload, examples: Sequence[measuring.Columns], *, shuffle: bool):
-    """A data set for each client, as TFF takes them."""
+class _Theirs:
+    """TFF's federated averaging of the same network on the same clients, in its worker."""
 
-    def dataset(own: measuring.Columns) -> tf.data.Dataset:
-        data = tf.data.Dataset.from_tensor_slices(collections.OrderedDict(own))
+    def __init__(
+        self,
+        workload: Workload,
+        clients: Sequence[measuring.Columns],
+        worker: tff.framework.SyncContext,
+        form: Any = tff.learning.LoopImplementation.DATASET_ITERATOR,
+        *,
+        shuffle: bool = True,
+    ):
+        """Builds the process, in a form of its loop, and lets it begin."""
+        data = [tf.data.Dataset.from_tensor_slices(collections.OrderedDict(o)) for o in clients]
         if shuffle:
-            data = data.shuffle(workload.examples).repeat(workload.epochs)
-        return data.batch(workload.batch_size)
+            data = [own.shuffle(workload.examples).repeat(workload.epochs) for own in data]
+        self._batched = [own.batch(workload.batch_size) for own in data]
+        self._worker = worker
 
-    return list(map(dataset, examples))
+        def model_fn():
+            # TFF has no seed for our dropout: the same network with Keras's own.
+            with mock.patch.object(networks, "Dropout", keras.layers.Dropout):
+                full = workload.architecture.build(Layers())
+            return tff.learning.models.from_keras_model(
+                keras.Model(full.inputs, full.output["logits"]),
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                input_spec=self._batched[0].element_spec,
+                metrics=[keras.metrics.SparseCategoricalAccuracy()],
+            )
 
-
-def _tff_process(workload: Workload, batched: Sequence[tf.data.Dataset], form=None):
-    def model_fn():
-        return tff.learning.models.from_keras_model(
-            _keras(workload),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            input_spec=batched[0].element_spec,
-            metrics=[keras.metrics.SparseCategoricalAccuracy()],
-        )
-
-    return tff.learning.algorithms.build_weighted_fed_avg(
-        model_fn,
-        tff.learning.optimizers.build_sgdm(measuring.LEARNING_RATE),
-        loop_implementation=form or tff.learning.LoopImplementation.DATASET_ITERATOR,
-    )
-
-
-def _tff(workload: Workload, form, worker: tff.framework.SyncContext) -> Callable[[], None]:
-    batched = _batched(workload, workload.clients, shuffle=True)
-    process = _tff_process(workload, batched, form)
-    with tff.framework.get_context_stack().install(worker):
-        state = process.initialize()
-
-    def run_round():
-        nonlocal state
+        sgd = tff.learning.optimizers.build_sgdm(measuring.LEARNING_RATE)
+        build = tff.learning.algorithms.build_weighted_fed_avg
+        self.process = build(model_fn, sgd, loop_implementation=form)
         with tff.framework.get_context_stack().install(worker):
-            state = process.next(state, batched).state
+            self.state = self.process.initialize()
 
-    return run_round
-
-
-def _keras(workload: Workload) -> keras.Model:
-    if workload.without_dropout is None:
-        full = workload.architecture.build(Layers())
-        return keras.Model(full.inputs, full.output["logits"])
-    # TFF has no seed for our layer: the same network with Keras's own.
-    layers = keras.layers
-    x = inputs = keras.Input(workload.shape)
-    for _ in range(2):
-        x = layers.Dense(64, activation="relu")(layers.Dropout(0.5)(x))
-    return keras.Model(inputs, layers.Dense(workload.classes)(x))
+    def run_round(self) -> None:
+        with tff.framework.get_context_stack().install(self._worker):
+            self.state = self.process.next(self.state, self._batched).state
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "", tuple(WORKLOADS), _rows)

@@ -1,7 +1,7 @@
 """Times each method from its settings to its first round.
 
   python -m experiments.benchmarks.start_up
-  python -m experiments.benchmarks.start_up --methods=hdafl,waffle
+  python -m experiments.benchmarks.start_up --only=hdafl,waffle
 
 Each method trains one round on its paper's network and a few random examples, in one program. The
 first run builds and compiles its process. The second has another seed and shares what the first
@@ -9,8 +9,6 @@ has built. Times are from the flags to the first call of the process's `next`, i
 columns are the first round itself, in which TensorFlow compiles what is left.
 """
 
-import dataclasses
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +19,7 @@ from unittest import mock
 import numpy as np
 
 from experiments.benchmarks import measuring
-from experiments.run import command_line, one
+from experiments.run import one
 from experiments.run.config import RunConfig
 from tff_het.backend.in_process.context import InProcessContext
 from tff_het.methods import METHODS
@@ -48,30 +46,13 @@ _SETTINGS: dict[str, tuple[tuple[int, ...], int, dict[str, str]]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of this program.
-
-    Attributes:
-      methods: Which methods.
-    """
-
-    methods: Sequence[str] = tuple(METHODS)
-
-
-def main(argv: Sequence[str]) -> None:
-    """Measures, and prints a table."""
-    settings = command_line.settings(Settings, argv, __doc__)
-    measuring.report("method", _figures(settings.methods))
-
-
-def _figures(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+def _rows(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
     with tempfile.TemporaryDirectory() as folder, runtime.use("in_process"):
         # What a program pays once, whatever it trains, is no method's.
         _seconds("fed_avg", 0, Path(folder, "warm"), model="mlp_two_layers_128")
         for name in names:
-            runs = [_seconds(name, seed, Path(folder, name)) for seed in (0, 1)]
-            (first, first_round), (second, second_round) = runs
+            first, first_round = _seconds(name, 0, Path(folder, name))
+            second, second_round = _seconds(name, 1, Path(folder, name))
             rounds = {"first round": first_round, "second's round": second_round}
             yield f"`{name}`", {"first": first, "second": second, **rounds}
 
@@ -106,4 +87,4 @@ def _seconds(method: str, seed: int, folder: Path, **more: str) -> tuple[float, 
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    measuring.main(__doc__, "method", tuple(METHODS), _rows)

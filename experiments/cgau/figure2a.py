@@ -1,24 +1,19 @@
 """Figure 2a of CGAU: cough detection on audio embeddings, the AUC over the share of shuffling.
 
-python -m experiments.cgau.figure2a --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.figure2a --scale=quick --data_dir=DIR --output_dir=out
 
 DIR/fsd_cough holds the embeddings that `python -m embeddings.extract --model=yamnet` makes.
 """
 
 import experiments.study as s
 from experiments.cgau import settings
-from experiments.cgau.settings import BASELINE, CGAU, COLUMNS, ROWS, better, cells, measured
+from experiments.cgau.settings import BASELINE, CGAU, COLUMNS, COMMON, ROWS, better, cells, measured
 
 _AUC = measured("cough", "best_local_test_auc_pooled")
 _ROUND = measured("cough", "best_round")
 _FORM = s.Form(digits=4)
 _THROUGHOUT = "performs consistently at about 0.994 across the range"
-_COUGH = {
-    **settings.COMMON,
-    "dataset": "fsd_cough",
-    "validation_fraction": "0.05",
-    "eval_every": "1",
-}
+_COUGH = {**COMMON, "dataset": "fsd_cough", "validation_fraction": "0.05", "eval_every": "1"}
 _QUICK = {"client_learning_rate": "0.01", "class_weights": "1,2", "rounds": "300"}
 _PAPER = {"client_learning_rate": "0.001", "class_weights": "1,50", "rounds": "1000"}
 
@@ -53,6 +48,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,6 @@
 """Figure 2b of CGAU: CIFAR-10 on image embeddings, accuracy over the share of shuffling.
 
-python -m experiments.cgau.figure2b --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.figure2b --scale=quick --data_dir=DIR --output_dir=out
 
 DIR/cifar10_embeddings holds what `python -m embeddings.extract --dataset=cifar10` makes, and
 DIR/cifar10 the images, on which another network is trained for the last question.
@@ -22,26 +22,18 @@ _OWN_GAIN = _OWN[CGAU] - _OWN[BASELINE]
 _MORE = "Extra time per round, %"
 _TRAINED = "Features from a network trained on CIFAR-10 itself, without shuffling"
 _CIFAR = {**settings.CIFAR, "validation_fraction": "0.2", "rounds": "500", "eval_every": "1"}
-_TIMED = ("cgau", "fed_avg")
 
 
 def _cells(flags: Flags, images: str, epochs: int, shuffled: Iterable[str]) -> list[s.Cell]:
     """All runs; `epochs` are those of the network trained on the images themselves."""
     clustered = {**flags, "shuffle_fraction": "0.0"}
-    own = {flag: value for flag, value in clustered.items() if flag != "dataset"}
-    data, times, compare = flags["dataset"], timing.round_times, own_features.compare
+    data = clustered.pop("dataset")
+    timed = {"flags": {"dataset": data, **clustered}, "methods": ("cgau", "fed_avg"), "rounds": 20}
+    trained = {"dataset": images, "epochs": epochs, "flags": clustered}
     return [
         *settings.cells("cifar10", flags, shuffled),
-        s.call("times", times, data, alone=True, flags=clustered, methods=_TIMED, rounds=20),
-        s.call(
-            "own features",
-            compare,
-            images,
-            dataset=images,
-            epochs=epochs,
-            flags=own,
-            scales_with=None,
-        ),
+        s.Cell("times", s.Call(timing.round_times, timed, (data,), alone=True)),
+        s.Cell("own features", s.Call(own_features.compare, trained, (images,), scales_with=None)),
     ]
 
 
@@ -89,6 +81,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

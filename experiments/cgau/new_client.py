@@ -1,6 +1,6 @@
 """A client that joins after training, before and after it fits its conditioning: not in the paper.
 
-python -m experiments.cgau.new_client --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.new_client --scale=quick --data_dir=DIR --output_dir=out
 """
 
 import dataclasses
@@ -85,6 +85,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -35,15 +35,13 @@ def compare(
     network.add(layers.Dense(data.num_classes))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     network.compile("adam", loss, ["accuracy"])
-    network.fit(data.train["x"], data.train["y"], batch_size=64, epochs=epochs, verbose=0)
-    _, accuracy = network.evaluate(data.test["x"], data.test["y"], batch_size=500, verbose=0)
+    (x, y), (x_test, y_test) = ((part["x"], part["y"]) for part in (data.train, data.test))
+    network.fit(x, y, batch_size=64, epochs=epochs, verbose=0)
+    _, accuracy = network.evaluate(x_test, y_test, batch_size=500, verbose=0)
     features = keras.Model(network.inputs, network.layers[-2].output)
-    arrays = {}
-    for split, examples in (("train", data.train), ("test", data.test)):
-        arrays[f"x_{split}"] = features.predict(examples["x"], batch_size=500, verbose=0)
-        arrays[f"y_{split}"] = examples["y"]
+    x, x_test = (features.predict(part, batch_size=500, verbose=0) for part in (x, x_test))
     path = folder / "features.npz"
-    np.savez(path, **arrays)
+    np.savez(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
     found = {"network_accuracy": float(accuracy)}
     for name, method in (("cgau", "cgau"), ("baseline", "fed_avg")):
         values = {**flags, "method": method, "dataset": "npz", "data_dir": str(path)}

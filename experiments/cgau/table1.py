@@ -1,16 +1,15 @@
 """Table 1 of CGAU: how different simulated clients are, over the share of shuffling.
 
-python -m experiments.cgau.table1 --scale=quick --data_dir=DIR --output_dir=out
+python -m experiments.reproduce cgau.table1 --scale=quick --data_dir=DIR --output_dir=out
 """
 
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 import experiments.study as s
 from experiments.cgau.settings import COLUMNS, PAPER_NOTE, SHUFFLED
 from tff_het import datasets, partitions
+from tff_het.clients import Population
 from tff_het.evaluation import heterogeneity
 
 
@@ -25,18 +24,14 @@ def distances(
     data = datasets.load(dataset, data_dir)
     if "positive_label" in more:
         data = data.one_against_rest(more["positive_label"])
-    train, test = (split["x"].reshape(len(split["x"]), -1) for split in (data.train, data.test))
     options: dict[str, Any] = {"num_clients": num_clients, "allow_empty_test": True, "seed": seed}
-    found = {}
+    found: dict[str, float] = {}
     for level in SHUFFLED:
         options["shuffle_fraction"] = float(level)
         partition = partitions.make("clusters", data.train, data.test, **options)
-        clients = zip(partition.train, partition.test, strict=True)
-        features = [np.concatenate([train[points], test[held_out]]) for points, held_out in clients]
-        counts = partition.class_counts(data.train["y"], "train", data.num_classes)
-        counts += partition.class_counts(data.test["y"], "test", data.num_classes)
-        found[f"gamma_{level}"] = heterogeneity.average_frechet_distance(features).mean
-        found[f"emd_{level}"] = heterogeneity.earth_movers_distance(counts).mean
+        population = Population.from_partition(data, partition)
+        gamma, emd = heterogeneity.of_population(population, data.num_classes)
+        found |= {f"gamma_{level}": gamma.mean, f"emd_{level}": emd.mean}
     return found
 
 
@@ -73,6 +68,3 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[s.claim("Γ falls as shuffling rises, from each level to the next.", _FALL, form=_FORM)],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

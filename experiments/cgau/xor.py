@@ -10,6 +10,7 @@ from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
+from tff_het.models.model import Variables
 from tff_het.simulation import cohorts, loop
 
 FILE = "panels.npz"
@@ -35,20 +36,14 @@ def solve(*, seed: int, folder: Path, rounds: int, steps: int, **_: Any) -> dict
     course = loop.Settings(rounds=rounds, seed=seed, eval_every=rounds)
     models = {name: _train(population, course, steps, **how) for name, how in NETWORKS.items()}
     for ablation, part in _ABLATIONS.items():
-        without = {f"{part}_conditioning": np.zeros(1)}
-        models[ablation] = [own | without for own in models["cgau"]]
+        models[ablation] = models["cgau"] | {f"{part}_conditioning": np.zeros((2, 1))}
     points = np.stack(np.meshgrid(GRID, GRID), axis=-1).reshape(-1, 2)  # [g, 2]
     x, y = (np.concatenate([client.test[column] for client in population]) for column in "xy")
-    panels, found = {"points": points, "x": x, "y": y}, dict[str, float]()
+    panels, found = {"x": x, "y": y}, dict[str, float]()
     for name, weights in models.items():
-        right = (_by_half(x, weights)["logits"] > 0) == (y == 1)
+        right = (_outputs(x, weights)["logits"] > 0) == (y == 1)
         found |= {f"{name}_accuracy": float(right.mean()), f"{name}_solved": float(right.all())}
-        shown = _by_half(points, weights)
-        panels[f"{name}_logits"] = shown["logits"]
-        if name == "cgau":
-            panels |= {"filter": shown["filter"], "gate": shown["gate"]}
-        elif name in _ABLATIONS:
-            panels[f"{_ABLATIONS[name]}_bare"] = shown[_ABLATIONS[name]]
+        panels |= {f"{name}_{part}": z for part, z in _outputs(points, weights).items()}
     np.savez_compressed(folder / FILE, **panels)
     return found
 
@@ -59,8 +54,7 @@ def _client(name: str, side: int, seed: int) -> Client:
 
     def draw() -> _Arrays:
         x_1 = rng.permutation(np.repeat([-1.0, 1.0], _EXAMPLES // 2))
-        x = np.stack([x_1, np.full(_EXAMPLES, side)], axis=1)
-        x += rng.normal(scale=_SPREAD, size=x.shape)
+        x = rng.normal(np.stack([x_1, np.full(_EXAMPLES, side)], axis=1), _SPREAD)
         x[:, 1] = side * np.abs(x[:, 1])
         # Opposite signs are the positive class.
         return {"x": x.astype(np.float32), "y": (x_1 * side < 0).astype(np.int32)}
@@ -71,44 +65,37 @@ def _client(name: str, side: int, seed: int) -> Client:
 
 def _train(
     clients: Population, course: loop.Settings, steps: int, method: str, units: int, **options: Any
-) -> list[_Arrays]:
-    """Returns each client's weights by name, its own conditioning among them."""
+) -> _Arrays:
+    """Returns weights by name; conditioning has a row for each client."""
     network = networks.mlp([units])
     architecture = architectures.make("xor", clients.element_spec, 2, network=network)
     optimizer = tff.learning.optimizers.build_sgdm(0.1, momentum=0.9)
     training = LocalTraining(optimizer, batch_size=32, steps=steps)
     process = methods.build(method, architecture, training, seed=course.seed, **options)
     result = loop.train(process, clients, cohorts.always(0, 1), course)
-    model, found = process.model, []
-    for client in range(len(clients)):
-        state = result.client_states.get(client, result.state)
-        weights = model.join(type(model.tensor_specs)(result.state.weights, state.model))
-        own = {}
-        for spec, value in zip(model.specs, map(np.asarray, weights), strict=True):
-            # Averaged conditioning has a row for each client.
-            rows = spec.path.endswith("_conditioning") and value.ndim > 1
-            own[spec.path.removeprefix("dense_1/")] = value[client] if rows else value
-        found.append(own)
+    states = [result.client_states.get(client, result.state) for client in range(len(clients))]
     result.client_states.close()
-    return found
+    own = [process.model.join(Variables(result.state.weights, state.model)) for state in states]
+    return {
+        spec.path.removeprefix("dense_1/"): np.stack(values) if spec.local else np.array(values[0])
+        for spec, *values in zip(process.model.specs, *own, strict=True)
+    }
 
 
-def _by_half(x: np.ndarray, weights: list[_Arrays]) -> _Arrays:
-    """Returns outputs at points, of the client in whose half each lies."""
-    up, down = (_outputs(x, own) for own in weights)
-    return {name: np.where(x[:, 1] > 0, up[name], down[name]) for name in up}
+def _outputs(x: np.ndarray, weights: _Arrays) -> _Arrays:
+    """Returns outputs at points [n, 2], of the client in whose half each lies.
 
-
-def _outputs(x: np.ndarray, own: _Arrays) -> _Arrays:
-    """Returns the logit of class 1 minus that of class 0, and a gated unit's parts, each [n]."""
+    These are the logit of class 1 minus that of class 0, and a gated unit's parts, each [n].
+    """
+    client = np.where(x[:, 1] > 0, 0, 1)
     parts = {}
     for part, activation in (("filter", np.tanh), ("gate", lambda z: 1 / (1 + np.exp(-z)))):
-        if f"{part}/kernel" in own:
-            z = x @ own[f"{part}/kernel"] + own[f"{part}/bias"] + own[f"{part}_conditioning"]
-            parts[part] = activation(z)
+        if f"{part}/kernel" in weights:
+            z = x @ weights[f"{part}/kernel"] + weights[f"{part}/bias"]
+            parts[part] = activation(z + weights[f"{part}_conditioning"][client])
     if parts:
         hidden = parts["filter"] * parts["gate"]
     else:
-        hidden = np.maximum(x @ own["kernel"] + own["bias"], 0)
-    logits = hidden @ own["output/kernel"] + own["output/bias"]
+        hidden = np.maximum(x @ weights["kernel"] + weights["bias"], 0)
+    logits = hidden @ weights["output/kernel"] + weights["output/bias"]
     return {"logits": logits[:, 1] - logits[:, 0]} | {k: v[:, 0] for k, v in parts.items()}

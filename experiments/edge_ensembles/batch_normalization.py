@@ -1,7 +1,5 @@
 """Section III-D: batch normalisation and ensembles of devices with different classes."""
 
-import dataclasses
-
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
 
@@ -17,8 +15,7 @@ _QUOTE = (
 
 
 def _cells(size: edge.Size) -> list[s.Cell]:
-    flags = {**size.flags, "model": f"{size.flags['model']}_bn"}
-    normalised = dataclasses.replace(size, flags=flags)
+    normalised = size.but(model=f"{size.flags['model']}_bn")
     kept = normalised.run(_KEPT, local_statistics=True)
     return [size.run(_WITHOUT), normalised.run(_AVERAGED), kept]
 
@@ -45,6 +42,3 @@ EXPERIMENT = s.Experiment(
     ],
     figures=[edge.bars(_ROWS, "none, only the two numbers.")],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -33,6 +33,7 @@ def _of(data: str) -> tuple[list[s.Table], list[s.Claim]]:
         for layer in _LAYERS[data]
     }
     mean = {row: s.mean(list(of.values())) for row, of in layers.items()}
+    third = [("F = 5", other) for other in accuracies if other != "F = 5"]
     tables = [
         edge.table(f"Divergence, E = 45 ({data})", layers, _DIVERGENCE),
         edge.table(f"Accuracy on the whole test set ({data})", accuracies),
@@ -51,11 +52,7 @@ def _of(data: str) -> tuple[list[s.Table], list[s.Claim]]:
         s.claim(
             f"({data}) The ensemble is best at the third of the four levels, and worse where "
             "models differ more and where they differ less.",
-            edge.leads(
-                "accuracy of the ensemble at {one} - {other}",
-                accuracies,
-                [("F = 5", other) for other in accuracies if other != "F = 5"],
-            ),
+            edge.leads("accuracy of the ensemble at {one} - {other}", accuracies, third),
         ),
     ]
     return tables, claims
@@ -88,6 +85,3 @@ EXPERIMENT = s.Experiment(
         ),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,40 +1,37 @@
 """Figure 11: how many images of each class devices and ensembles classify correctly."""
 
+import operator
+
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
-from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, MIX
+from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, MIX, MODELS
 
 _COUNT = s.Form(digits=0)
 _RUNS = {method: edge.run_name(method=method) for method in (AVE, MIX)}
 # Method -> model -> class -> test images.
 _CORRECT = {
     method: {
-        of: [s.metric(run, f"{name}_correct_{k}") for k in range(10)]
-        for of, name in edge.MODELS.items()
+        of: [s.metric(run, f"{it}_correct_{k}") for k in range(10)] for of, it in MODELS.items()
     }
     for method, run in _RUNS.items()
 }
 _AVERAGE = _CORRECT[AVE][ENSEMBLE]
-_EASY = [_AVERAGE[k] for k in range(10) if k not in (4, 6)]
+_EASY = s.mean([_AVERAGE[k] for k in range(10) if k not in (4, 6)])
 _DIFFICULT = s.mean([_AVERAGE[4], _AVERAGE[6]])
 
 
 def _table(method: str) -> s.Table:
-    rows = {of: {f"class {k}": n for k, n in enumerate(c)} for of, c in _CORRECT[method].items()}
-    return edge.table(f"Correctly classified test images of each class, {method}", rows, _COUNT)
+    title = f"Correctly classified test images of each class, {method}"
+    classes = {f"class {k}": k for k in range(10)}
+    return s.table(title, _CORRECT[method], classes, operator.getitem, _COUNT)
 
 
 def _figure(method: str, paper_shows: str) -> s.Figure:
     devices = {of: {str(k): n for k, n in enumerate(c)} for of, c in _CORRECT[method].items()}
     ensemble = {ENSEMBLE: devices.pop(ENSEMBLE)}
-    return s.bars(
-        method,
-        paper_shows,
-        {"Devices, before ensembling": devices, "Ensemble": ensemble},
-        xlabel="class",
-        ylabel="correctly classified test images",
-        factor=1.0,
-    )
+    panels = {"Devices, before ensembling": devices, "Ensemble": ensemble}
+    y = "correctly classified test images"
+    return s.bars(method, paper_shows, panels, xlabel="class", ylabel=y, factor=1.0)
 
 
 def _own_only(device: str) -> s.Measure:
@@ -64,7 +61,7 @@ EXPERIMENT = s.Experiment(
         ),
         s.claim(
             "It has difficulty with classes 4 (coat) and 6 (shirt).",
-            {"correct images a class, others - classes 4 and 6": s.mean(_EASY) - _DIFFICULT},
+            {"correct images a class, others - classes 4 and 6": _EASY - _DIFFICULT},
             form=_COUNT,
         ),
     ],
@@ -73,6 +70,3 @@ EXPERIMENT = s.Experiment(
         _figure(MIX, "11b. MixFL learns another distribution, at a similar accuracy."),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

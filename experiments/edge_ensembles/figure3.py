@@ -12,7 +12,7 @@ _TABLE = "Imbalance of classes in an acquisition (total variation distance from 
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure3",
     "Figure 3: biased acquisition by active learning",
-    scales=edge.scales(lambda size: [size.active(f, f, ONCE) for f in _IMBALANCE]),
+    scales=edge.scales(lambda size: [size.run(f, active=f, frequency=ONCE) for f in _IMBALANCE]),
     tables=[edge.table(_TABLE, _IMBALANCE)],
     claims=[
         s.claim(
@@ -32,6 +32,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -43,6 +43,3 @@ EXPERIMENT = s.Experiment(
     ],
     figures=[edge.bars(_ROWS, "all bars rise with E, and the ensemble ends above the devices.")],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -34,6 +34,3 @@ EXPERIMENT = s.Experiment(
     ],
     figures=[edge.bars(_ROWS, "at E = 45, the lower F, the lower the ensemble.", columns=4)],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -20,13 +20,15 @@ def _leads(*pairs: tuple[str, str]) -> dict[str, s.Measure]:
 
 
 _MANY, _FEW = _leads((ENTROPY, RANDOM)), _leads((_BRIEFLY[ENTROPY], _BRIEFLY[RANDOM]))
+_BOTH = list(zip(_ROWS[RANDOM], _FEW.values(), _MANY.values(), strict=True))
+_CHECK = "lead of max entropy over random, E = 5 - E = 45"
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure8",
     "Figure 8: active learning against random choice",
     scales=edge.scales(
         lambda size: [
-            *(size.active(function, function) for function in ACQUISITIONS),
-            *(size.active(name, function, epochs=5) for function, name in _BRIEFLY.items()),
+            *(size.run(f, active=f, observe=False) for f in ACQUISITIONS),
+            *(size.run(name, active=f, observe=False, epochs=5) for f, name in _BRIEFLY.items()),
         ]
     ),
     tables=[edge.table("Accuracy of the ensemble on the whole test set, Type II, F = 10", _SHOWN)],
@@ -44,12 +46,7 @@ EXPERIMENT = s.Experiment(
             "Ours: with 5 passes over a batch instead of 45, active learning (maximal entropy) "
             "does better against random choice than with all of them: many passes over a batch of "
             "unbalanced classes cost what was known of the others.",
-            {
-                f"lead of max entropy over random, E = 5 - E = 45, {column}": few - many
-                for column, few, many in zip(
-                    _ROWS[RANDOM], _FEW.values(), _MANY.values(), strict=True
-                )
-            },
+            {f"{_CHECK}, {column}": few - many for column, few, many in _BOTH},
         ),
     ],
     figures=[
@@ -61,6 +58,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

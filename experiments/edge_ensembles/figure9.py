@@ -6,13 +6,14 @@ from experiments.edge_ensembles.settings import DEVICES, ENSEMBLE, ENTROPY, INIT
 
 _ALONE = {function: f"{function}, without ensembling" for function in (RANDOM, ENTROPY)}
 _CHECK = "accuracy of active learning - random choice, {of}"
+_TABLE = "Accuracy on the whole test set, Type II; devices without ensembling"
 _RANDOM, _ACTIVE = "Random choice", "Active learning (max entropy)"
 
 
 def _models(function: str) -> dict[str, s.Measure]:
-    alone = edge.accuracies(_ALONE[function])
     initial, ensemble = (s.metric(cell, edge.TRAINED_ACCURACY) for cell in (INITIAL, function))
-    return {INITIAL: initial, ENSEMBLE: ensemble, **{device: alone[device] for device in DEVICES}}
+    alone = edge.accuracies(_ALONE[function], DEVICES)
+    return {INITIAL: initial, ENSEMBLE: ensemble, **alone}
 
 
 _ROWS = {_RANDOM: _models(RANDOM), _ACTIVE: _models(ENTROPY)}
@@ -22,13 +23,11 @@ EXPERIMENT = s.Experiment(
     scales=edge.scales(
         lambda size: [
             s.Cell(INITIAL, size.start(edge.TYPE_2)),
-            *(size.active(function, function) for function in _ALONE),
-            *(size.active(name, function, edge.ONCE) for function, name in _ALONE.items()),
+            *(size.run(f, active=f, observe=False) for f in _ALONE),
+            *(size.run(name, active=f, frequency=edge.ONCE) for f, name in _ALONE.items()),
         ]
     ),
-    tables=[
-        edge.table("Accuracy on the whole test set, Type II; devices without ensembling", _ROWS)
-    ],
+    tables=[edge.table(_TABLE, _ROWS)],
     claims=[
         s.claim(
             "No matter whether random or active, the ensemble has a higher accuracy than any "
@@ -54,6 +53,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

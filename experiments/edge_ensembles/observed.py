@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.run import observing, processes, setup
-from tff_het.attacks.observation import Observation
+from experiments.run import processes, setup
+from tff_het.attacks import observation
 from tff_het.evaluation import acquired, divergence
 from tff_het.models.model import Weights
 
@@ -35,40 +35,37 @@ def last_round(
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, start_from=str(start_from))
     ((name, process),) = processes.build(made).items()
-    course = processes.course(made, name, process)
-    seen = observing.last_round(
-        process, course.population, course.schedule, made.settings, start=made.start
-    ).round
+    who = processes.trainers(made, name)
+    seen = observation.last_round(
+        process, who.population, who.schedule, made.settings, start=made.start
+    )
     if len(seen.clients) != len(made.population):
         raise ValueError(
             f"All {len(made.population)} devices have to train in the last round, found "
             f"{len(seen.clients)} that do."
         )
-    devices = {f"D{one.client + 1}": one for one in seen.clients}
     test, num_classes = made.dataset.test, made.dataset.num_classes
     columns = {name: test[name] for name in process.model.example_spec}
 
-    def outputs(weights: Weights, one: Observation) -> Mapping[str, np.ndarray]:
+    def outputs(weights: Weights, one: observation.Observation) -> Mapping[str, np.ndarray]:
         assert one.private is not None
         return process.predict(weights, one.private, columns, client=one.client)
 
-    before = {device: outputs(one.after, one) for device, one in devices.items()}
     # Devices have one model after the round, unless they keep a part of it.
     keeping = any(spec.local for spec in process.model.specs)
     different = seen.clients if keeping else seen.clients[:1]
     after = [outputs(seen.new_weights, one) for one in different]
     tested = [_tested(ENSEMBLE, found["logits"], test["y"]) for found in after]
     numbers = {name: float(np.mean([one[name] for one in tested])) for name in tested[0]}
-    layers = divergence.by_layer(
-        process.model, [one.after for one in seen.clients], seen.new_weights
-    )
+    models = [one.after for one in seen.clients]
+    layers = divergence.by_layer(process.model, models, seen.new_weights)
     shown = np.flatnonzero(test["y"] == SHOWN_CLASS)[:NUM_SHOWN]
     ensemble = np.mean([found["hidden"][shown] for found in after], axis=0)
     arrays = {f"{ENSEMBLE}_activations": ensemble}
-    for place, (device, one) in enumerate(devices.items()):
-        pattern = before[device]["hidden"][shown]
-        arrays[f"{device}_activations"] = pattern
-        numbers |= _tested(device, before[device]["logits"], test["y"])
+    for place, one in enumerate(seen.clients):
+        device, before = f"D{one.client + 1}", outputs(one.after, one)
+        arrays[f"{device}_activations"] = pattern = before["hidden"][shown]
+        numbers |= _tested(device, before["logits"], test["y"])
         own = {f"divergence_{layer}_{device}": float(of[place]) for layer, of in layers.items()}
         numbers |= own | {f"divergence_{device}": float(np.mean(list(own.values())))}
         numbers[f"{device}_activations"] = divergence.pattern_correlation(pattern, ensemble)

@@ -61,6 +61,11 @@ class Size:
     passes: int  # With dropout.
     fewer_epochs: int = 1  # Divides the epochs that a run's name says.
 
+    def but(self, **flags: Any) -> "Size":
+        """This size with other flags of all runs; None takes a flag away."""
+        merged = {**self.flags, **flags}
+        return dataclasses.replace(self, flags={k: v for k, v in merged.items() if v is not None})
+
     def start(self, kind: str = TYPE_1) -> s.Training:
         """The server's initial training."""
         own = {"method": "centralized", "pooled": "server", **self.initial_flags}
@@ -68,9 +73,9 @@ class Size:
 
     def run(
         self,
-        name: str | None = None,
+        name: str = "",
         *,
-        active: str | None = None,
+        active: str = "",
         method: str = AVE,
         epochs: int = MOST_EPOCHS,
         frequency: int = OFTEN,
@@ -80,7 +85,7 @@ class Size:
     ) -> s.Cell:
         """A run whose last round is observed, or not; `active` makes it Type II."""
         kind, acquisition = (TYPE_2, active) if active else (TYPE_1, RANDOM)
-        course = {
+        course: dict[str, Any] = {
             "method": METHODS[method],
             "acquisition": ACQUISITIONS[acquisition],
             "local_epochs": max(1, epochs // self.fewer_epochs),
@@ -91,6 +96,8 @@ class Size:
             course["ensemble_dropout_samples"] = self.passes
         if acquisition != RANDOM:
             course["dropout_samples"] = self.passes
+        if active:
+            course["weight_decay"] = 0.0001
         all_flags = {**self._data(kind), **self.acquiring[kind], **course, **flags}
         run = s.Training(all_flags, self.start(kind))
         name = name or run_name(epochs, frequency, method, budget)
@@ -99,11 +106,6 @@ class Size:
         texts = {"flags": dict(run.flags)}
         call = s.Call(observed.last_round, texts, run.data_sets, run.start, scales_with="flags")
         return s.Cell(name, call)
-
-    def active(self, name: str, function: str, frequency: int = OFTEN, **of: Any) -> s.Cell:
-        """A run of Type II; one that ensembles once, at the end, is observed there."""
-        of |= {"observe": frequency == ONCE, "weight_decay": 0.0001}
-        return self.run(name, active=function, frequency=frequency, **of)
 
     def _data(self, kind: str) -> dict[str, Any]:
         return {**self.flags, **_PARTITIONS[kind], "initial_examples": self.initial_examples[kind]}
@@ -158,9 +160,9 @@ def scales(cells: Callable[[Size], Iterable[s.Cell]]) -> dict[str, s.Scale]:
     return {n: s.Scale(tuple(cells(z)), z.num_seeds, z.note) for n, z in SIZES.items()}
 
 
-def accuracies(cell: str) -> dict[str, s.Measure]:
-    """On the whole test set: of all devices and of the ensemble."""
-    return {of: s.metric(cell, f"{name}_accuracy") for of, name in MODELS.items()}
+def accuracies(cell: str, models: Iterable[str] = tuple(MODELS)) -> dict[str, s.Measure]:
+    """On the whole test set: of devices and of the ensemble, all by default."""
+    return {of: s.metric(cell, f"{MODELS[of]}_accuracy") for of in models}
 
 
 def table(title: str, rows: Rows, form: s.Form = s.PERCENT) -> s.Table:

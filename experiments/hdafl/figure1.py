@@ -29,16 +29,18 @@ def two_clients(
     counts = divided.class_counts(y, num_classes=data.num_classes)
     label = int(np.argmax(counts.min(axis=0)))
     rng = np.random.default_rng(seed)
-    examples = {
-        f"examples_{client}": x[rng.permutation(own[y[own] == label])[:_SHOWN_FLOWS]]
-        for client, own in enumerate(divided.train)
-    }
-    names = np.array(data.class_names)
-    np.savez_compressed(folder / _FILE, class_names=names, counts=counts, shown=label, **examples)
+    kept: dict[str, Any] = {"class_names": data.class_names, "counts": counts, "shown": label}
+    for client, own in enumerate(divided.train):
+        kept[f"examples_{client}"] = x[rng.permutation(own[y[own] == label])[:_SHOWN_FLOWS]]
+    np.savez_compressed(folder / _FILE, **kept)
     first, second = counts > 0
     classes = {"shared": first & second, "only_0": first & ~second, "only_1": second & ~first}
     found = {**classes, "train_0": counts[0], "train_1": counts[1]}
     return {name: float(own.sum()) for name, own in found.items()}
+
+
+def _of(number: str, setting: str) -> s.Measure:
+    return s.metric(setting, number)
 
 
 def _draw_classes(results: s.Results) -> Any:
@@ -60,12 +62,11 @@ def _draw_classes(results: s.Results) -> Any:
 
 
 def _flows(results: s.Results) -> dict[str, np.ndarray]:
-    found = {}
-    for kept in saved(results, [AS_RECORDED], _FILE).values():
-        for client, flows in enumerate((kept["examples_0"], kept["examples_1"]), start=1):
-            name = f"{kept['class_names'][kept['shown']]}, client {client}"
-            found[name] = flows.reshape(len(flows), -1).T
-    return found
+    return {
+        f"{kept['class_names'][kept['shown']]}, client {client}": flows.reshape(len(flows), -1).T
+        for kept in saved(results, [AS_RECORDED], _FILE).values()
+        for client, flows in enumerate((kept["examples_0"], kept["examples_1"]), start=1)
+    }
 
 
 def _cell(setting: str, dataset: str, **partition: Any) -> s.Cell:
@@ -76,35 +77,23 @@ _DIGITS = (
     _cell(DISJOINT, "digits", name="disjoint_classes", num_clients=2),
     _cell(AS_RECORDED, "digits", name="iid", num_clients=2),
 )
-_TRAFFIC = [
-    _cell(setting, "traffic", name="groups", column="network", shared_classes=shared)
-    for setting, shared in SHARED_CLASSES.items()
-]
+_NETWORKS = {"name": "groups", "column": "network"}
+_TRAFFIC = [_cell(k, "traffic", **_NETWORKS, shared_classes=n) for k, n in SHARED_CLASSES.items()]
+_NUMBERS = {
+    "Classes of both clients": "shared",
+    "Classes of the first client only": "only_0",
+    "Classes of the second client only": "only_1",
+    "Training examples of the first client": "train_0",
+    "Training examples of the second client": "train_1",
+}
+_SMOKE = s.Scale(_DIGITS, 1, "Only to see that everything runs: digits at two clients.")
 _AS_TABLE_5 = s.Scale(_TRAFFIC, 1, "The flows and classes of Table 5, seed 0.")
 
 EXPERIMENT = s.Experiment(
     "hdafl.figure1",
     "Figure 1: non-i.i.d. and disjoint classes of two networks, and the flows of one class",
-    scales={
-        "smoke": s.Scale(_DIGITS, 1, "Only to see that everything runs: digits at two clients."),
-        "quick": _AS_TABLE_5,
-        "paper": _AS_TABLE_5,
-    },
-    tables=[
-        s.table(
-            "What the two clients hold",
-            {
-                "Classes of both clients": "shared",
-                "Classes of the first client only": "only_0",
-                "Classes of the second client only": "only_1",
-                "Training examples of the first client": "train_0",
-                "Training examples of the second client": "train_1",
-            },
-            list(SHARED_CLASSES),
-            lambda number, setting: s.metric(setting, number),
-            s.Form(digits=0),
-        )
-    ],
+    scales={"smoke": _SMOKE, "quick": _AS_TABLE_5, "paper": _AS_TABLE_5},
+    tables=[s.table("What the two clients hold", _NUMBERS, [*SHARED_CLASSES], _of, s.Form(0))],
     figures=[
         s.Figure(
             "Classes of the two clients",
@@ -125,6 +114,3 @@ EXPERIMENT = s.Experiment(
         ),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,7 +1,6 @@
 """Figure 2 of HDAFL: which client has how many examples of which class, in each setting."""
 
 import dataclasses
-import functools
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +12,17 @@ from experiments.run import setup
 
 _FILE = "class_counts.npy"
 # Another network on the same data has the same partition.
-_SETTINGS = {FEMNIST: tuple(SELECTED), STAND_IN: tuple(SELECTED), OMNIGLOT: (NON_IID,)}
+_SETTINGS = {FEMNIST: [*SELECTED], STAND_IN: [*SELECTED], OMNIGLOT: [NON_IID]}
 _CELLS = {data: {setting: f"{data}/{setting}" for setting in of} for data, of in _SETTINGS.items()}
 _ALL_CELLS = [cell for cells in _CELLS.values() for cell in cells.values()]
 _FLAGS = ("dataset", "partition", "num_clients", "shards_per_client", "dirichlet", "groups", "max")
-_COUNT, _MEAN = s.Form(digits=0), s.Form(digits=1)
 # Column -> the function's number, and its form.
 _COLUMNS = {
-    "Clients": ("clients", _COUNT),
-    "Fewest images": ("images_min", _COUNT),
-    "Most images": ("images_max", _COUNT),
-    "Classes a client": ("classes_mean", _MEAN),
-    "Clients a class": ("clients_mean", _MEAN),
+    "Clients": ("clients", s.Form(0)),
+    "Fewest images": ("images_min", s.Form(0)),
+    "Most images": ("images_max", s.Form(0)),
+    "Classes a client": ("classes_mean", s.Form(1)),
+    "Clients a class": ("clients_mean", s.Form(1)),
     "Distance (%)": ("distance_mean", s.PERCENT),
 }
 
@@ -56,12 +54,11 @@ def _partitions(scale: s.Scale) -> s.Scale:
     """The partitions of a scale's runs."""
     found = {}
     for cell in scale.cells:
-        data, setting, *_ = cell.name.split("/")
-        if data in _CELLS and isinstance(cell.work, s.Training):
-            name = _CELLS[data][setting]
+        name = cell.name.partition("/C=")[0]
+        if name in _ALL_CELLS and isinstance(cell.work, s.Training):
             flags = {k: v for k, v in cell.work.flags.items() if k.startswith(_FLAGS)}
             found[name] = s.call(name, class_counts, flags["dataset"], flags=flags)
-    return dataclasses.replace(scale, cells=tuple(found.values()))
+    return dataclasses.replace(scale, cells=list(found.values()))
 
 
 def _claim(data: str) -> s.Claim:
@@ -84,13 +81,10 @@ EXPERIMENT = s.Experiment(
             "Two heat maps of class per client on FEMNIST: i.i.d, where all clients have the same "
             "distribution of classes, and non-i.i.d, with a clear imbalance. None of Disjoint. The "
             "text calls them top and bottom, the figure's own caption left and right.",
-            functools.partial(settings.saved, cells=_ALL_CELLS, file=_FILE),
+            lambda results: settings.saved(results, _ALL_CELLS, _FILE),
             xlabel="class",
             ylabel="client",
             label="training images",
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -44,8 +44,7 @@ def places(
 
 def saved(results: s.Results, cells: Iterable[str], file: str) -> dict[str, Any]:
     """The arrays that the first seed of each cell has left in a file, of cells that were run."""
-    found = {cell: results.first(cell) for cell in cells}
-    return {cell: np.load(first[1][cell].file(file)) for cell, first in found.items() if first}
+    return {cell: np.load(run.file(file)) for cell in cells for run in results.of(cell)[:1]}
 
 
 _WRITERS = {"partition": "groups", "groups.column": "writer", "num_clients": 100}
@@ -77,17 +76,18 @@ def scales(among: Collection[str] = tuple(SELECTED)) -> dict[str, s.Scale]:
 
     def runs(
         data: str, flags: Flags, partitions: Mapping[str, Flags], selected: Flags = SELECTED
-    ) -> list[s.Cell]:
-        found: list[s.Cell] = []
-        for setting in [one for one in partitions if one in among]:
-            ours = zip(SELECTED[setting], selected[setting], strict=True)
-            found += s.cells(
-                f"{data}/{setting}/C={{selected}}/{{method}}",
-                {"batch_size": 32, "client_learning_rate": 0.05, **partitions[setting], **flags},
-                selected={str(c): {"clients_per_round": number} for c, number in ours},
-                method={method: {"method": method} for method in METHODS.values()},
-            )
-        return found
+    ) -> tuple[s.Cell, ...]:
+        return s.cells(
+            f"{data}/{{selected}}/{{method}}",
+            {"batch_size": 32, "client_learning_rate": 0.05},
+            selected={
+                f"{setting}/C={c}": {**partitions[setting], **flags, "clients_per_round": number}
+                for setting in partitions
+                if setting in among
+                for c, number in zip(SELECTED[setting], selected[setting], strict=True)
+            },
+            method={method: {"method": method} for method in METHODS.values()},
+        )
 
     smoke = runs(STAND_IN, _SMOKE, _STAND_IN, dict.fromkeys(SELECTED, (1, 2, 5)))
     return {

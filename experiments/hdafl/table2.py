@@ -1,6 +1,6 @@
 """Table 2 of HDAFL: the data sets at a glance."""
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,9 @@ _PLACES = (
 
 
 def at_a_glance(
-    *, seed: int, folder: Path, data_dir: str | None, dataset: str, column: str | None
+    *, data_dir: str | None, dataset: str, column: str | None, **_: Any
 ) -> dict[str, float]:
     """Counts what a data set holds, train and test; without a column of sources, there is one."""
-    del seed, folder
     loaded = datasets.load(dataset, data_dir)
     train, test = loaded.train, loaded.test
     return {
@@ -68,6 +67,3 @@ EXPERIMENT = s.Experiment(
         for row, column, number, _, value, quote in _PLACES
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,12 +1,12 @@
 """Table 4 of HDAFL: rounds and megabytes until HDAFL and FedAvg reach a common accuracy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import experiments.study as s
 from experiments.hdafl.settings import ACCURACY, CLAIMED, METHODS, NON_IID, TITLES, run, scales
 
 _TARGET, _ROUNDS, _MEGABYTES = "Accuracy (%)", "Rounds number", "Communication Cost (MB)"
-_COUNT, _MB = s.Form(digits=1), s.Form(digits=1, factor=1e-6)
+_COUNT, _RATIO, _MB = s.Form(digits=1), s.Form(digits=2), s.Form(digits=1, factor=1e-6)
 _SELECTED = (10, 20, 50)
 # As the paper's text has them: C, rounds, megabytes.
 _ROWS = {
@@ -17,48 +17,38 @@ _NOTES = {
     "HDAFL": "62.5 KB a client and round, or 7,800 parameters both ways: not LEAF's network.",
     "FedAvg": "66.3 KB a client and round, or 8,300 parameters both ways: not LEAF's network.",
 }
+# Of a run, and its first measured round with the target.
+_Number = Callable[[s.Run, int], float]
 
 
-def _target(data: str) -> s.Measure:
-    """The lowest accuracy after the last round of a seed's runs, so that all of them reach it."""
-    runs = [run(data, NON_IID, selected, m) for m in METHODS for selected in _SELECTED]
-    return s.combined(min, *(s.metric(cell, ACCURACY) for cell in runs))
+def _rounds(_: s.Run, reached: int) -> float:
+    return reached
 
 
-def _until(data: str, selected: int, method: str, column: str) -> s.Measure:
-    """Rounds or bytes until the first measured round with the target."""
-    cell, target = run(data, NON_IID, selected, method), _target(data)
+def _of(data: str) -> tuple[s.Table, s.Claim]:
+    cells = {(m, c): run(data, NON_IID, c, m) for m in METHODS for c in _SELECTED}
+    # The lowest accuracy after the last round of a seed's runs, so that all of them reach it.
+    target = s.combined(min, *(s.metric(cell, ACCURACY) for cell in cells.values()))
 
-    def compute(runs: Mapping[str, s.Run]) -> float:
-        accuracy = target.compute(runs)
-        assert accuracy is not None
-        reached = s.first_round(runs[cell], ACCURACY, accuracy)
-        assert reached is not None  # The summary's last accuracy stands in the last row as well.
-        return reached if column == _ROUNDS else s.bytes_until(runs[cell], reached)
+    def until(row: tuple[str, int], what: _Number) -> s.Measure:
+        return s.until(cells[row], ACCURACY, target, what)
 
-    return s.Measure(target.cells, compute)
+    def times(c: int, what: _Number) -> s.Measure:
+        return until(("FedAvg", c), what) / until(("HDAFL", c), what)
 
-
-def _table(data: str) -> s.Table:
-    def times(c: int, column: str) -> s.Measure:
-        return _until(data, c, "FedAvg", column) / _until(data, c, "HDAFL", column)
-
-    rows = {f"C = {c}, {method}": (c, method) for method in METHODS for c in _SELECTED}
+    rows = {f"C = {c}, {m}": (m, c) for m, c in cells}
     ratios = {f"C = {c}, FedAvg / HDAFL": c for c in _SELECTED}
-    columns = {_ROUNDS: (_ROUNDS, _COUNT), _MEGABYTES: (_MEGABYTES, _MB)}
     places = (
-        s.Place("Target", _TARGET, _target(data)),
-        *s.places(rows, columns, lambda row, column: _until(data, row[0], row[1], column)),
-        *s.places(ratios, list(columns), times, s.Form(digits=2)),
+        s.Place("Target", _TARGET, target),
+        *s.places(rows, {_ROUNDS: (_rounds, _COUNT), _MEGABYTES: (s.bytes_until, _MB)}, until),
+        *s.places(ratios, {_ROUNDS: _rounds, _MEGABYTES: s.bytes_until}, times, _RATIO),
     )
-    return s.Table(TITLES[data], places, compare=data in CLAIMED)
-
-
-def _claim(data: str) -> s.Claim:
-    sent = {m: {c: _until(data, c, m, _MEGABYTES) for c in _SELECTED} for m in METHODS}
+    sent = {row: until(row, s.bytes_until) for row in cells}
     text = f"non-i.i.d ({data}): HDAFL reaches the target with fewer bytes than FedAvg."
-    fewer = {c: sent["FedAvg"][c] - sent["HDAFL"][c] for c in _SELECTED}
-    return s.claim(text, {f"MB of FedAvg - HDAFL, C = {c}": fewer[c] for c in fewer}, form=_MB)
+    fewer = {
+        f"MB of FedAvg - HDAFL, C = {c}": sent["FedAvg", c] - sent["HDAFL", c] for c in _SELECTED
+    }
+    return s.Table(TITLES[data], places, data in CLAIMED), s.claim(text, fewer, form=_MB)
 
 
 def _printed() -> Iterator[s.Printed]:
@@ -82,10 +72,7 @@ EXPERIMENT = s.Experiment(
     "hdafl.table4",
     "Table 4: communication until a common accuracy in non-i.i.d",
     scales=scales((NON_IID,)),
-    tables=[_table(data) for data in TITLES],
+    tables=[_of(data)[0] for data in TITLES],
     printed=list(_printed()),
-    claims=[_claim(data) for data in CLAIMED],
+    claims=[_of(data)[1] for data in CLAIMED],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -19,7 +19,6 @@ from tff_het.models import adversary, architectures
 from tff_het.simulation import cohorts, loop, start
 
 ATTRIBUTES = ("race", "sex")
-_CLIENTS = 10
 _ROWS = 30_000  # "of which we take the first ..."
 _LOCAL = ("dense_1", "dense_2", "representation")
 _POST_FIT = {"logistic": fairness.logistic, "mlp": fairness.fresh_mlp}
@@ -52,18 +51,18 @@ def train(
       validation: Sets 30 % of clients' training examples apart to measure on them alone.
 
     Returns:
-      Numbers by name, as far as they are determined; 'diverged' alone where training diverged.
+      Numbers by name; 'diverged' alone where training diverged.
     """
     del folder
     source = _made_up(seed) if dataset == "made_up" else _adult(seed, data_dir)
     population = _population(source, partition, seed, validation)
     network = architectures.make("mlp_fair", population.element_spec, source.num_classes)
     everyone = range(len(population))
+    optimizer = tff.learning.optimizers.build_sgdm(0.1, momentum=0.5)
 
     def trained(name: str, weight: float, rounds: int, epochs: int, steps: int, begin=None):
         weights = [weight] * len(ATTRIBUTES)
         attached = adversary.attach(network, ATTRIBUTES, weights, layer="representation")
-        optimizer = tff.learning.optimizers.build_sgdm(0.1, momentum=0.5)
         training = LocalTraining(optimizer, batch_size=32, epochs=epochs, opponent_steps=steps)
         options = {"local_layers": _LOCAL} if name == "lg_fedavg" else {}
         process = methods.build(name, attached, training, seed=seed, **options)
@@ -71,13 +70,13 @@ def train(
         schedule = cohorts.always(*everyone)
         return process, loop.train(process, population, schedule, settings, start=begin)
 
-    begin, a_pass = None, -(-int(population.num_train_examples.max()) // 32)
+    begin = None
     try:
         if pretraining:
             alone, before = trained("local_only", 0.0, pretraining, 1, 1)
             begin = start.after(alone, before.state, before.client_states, everyone)
             before.client_states.close()
-        steps = adversary_steps or a_pass
+        steps = adversary_steps or -(-int(population.num_train_examples.max()) // 32)
         process, result = trained(method, penalty, rounds, local_epochs, steps, begin)
     except loop.DivergedError:
         return {"diverged": 1.0}
@@ -97,10 +96,8 @@ def _adult(seed: int, data_dir: str | None) -> Dataset:
     adult = data.load("adult", data_dir)
     rows = {name: column[:_ROWS] for name, column in adult.train.items()}
     state = seeding.integer_seed(seed, seeding.DATA)
-    halves = train_test_split(
-        np.arange(_ROWS), test_size=0.5, stratify=rows["y"], random_state=state
-    )
-    train, test = ({name: column[half] for name, column in rows.items()} for half in halves)
+    halves = train_test_split(*rows.values(), test_size=0.5, stratify=rows["y"], random_state=state)
+    train, test = (dict(zip(rows, halves[k::2], strict=True)) for k in range(2))
     return dataclasses.replace(adult, train=train, test=test)
 
 
@@ -117,7 +114,7 @@ def _made_up(seed: int) -> Dataset:
 
 
 def _population(dataset: Dataset, partition: str, seed: int, validation: bool) -> Population:
-    options: dict[str, Any] = {"num_clients": _CLIENTS, "seed": seed}
+    options: dict[str, Any] = {"num_clients": 10, "seed": seed}
     options |= {"shards_per_client": 10} if partition == "shards" else {}
     made = partitions.make(partition, dataset.train, dataset.test, **options)
     columns, fraction = ("x", "y", *ATTRIBUTES), 0.3 if validation else 0.0
@@ -127,25 +124,20 @@ def _population(dataset: Dataset, partition: str, seed: int, validation: bool) -
 
 
 def _numbers(scored: Sequence[fairness.Scored], seed: int) -> dict[str, float]:
-    """Reported measures; for all attributes together, their mean."""
+    """Reported measures, as far as they are determined; for all attributes together, their mean."""
     of_class = fairness.auc([one.labels for one in scored], [one.scores for one in scored])
-    found: dict[str, float | None] = {
-        "class_accuracy": float(np.mean(np.concatenate([one.correct for one in scored]))),
-        "class_auc": of_class.pooled,
-        "class_auc_clients": of_class.mean,
-        "class_left_out": of_class.left_out,
-    }
+    correct = float(np.mean(np.concatenate([one.correct for one in scored])))
+    found = {"class_accuracy": correct, "class_auc": of_class.pooled}
     shown = [one.representation for one in scored]
     for name in ATTRIBUTES:
         truths = [one.protected[name] for one in scored]
-        guessed: dict[str, fairness.Auc | fairness.PostFit] = {
-            "adversary": fairness.auc(truths, [one.adversary[name] for one in scored])
-        }
+        guesses = [one.adversary[name] for one in scored]
+        found[f"adversary_auc_{name}"] = fairness.auc(truths, guesses).mean
         for guesser, classifier in _POST_FIT.items():
-            guessed[guesser] = fairness.post_fit(shown, truths, classifier, seed=seed)
-        for guesser, of in guessed.items():
-            found |= {f"{guesser}_auc_{name}": of.mean, f"{guesser}_left_out_{name}": of.left_out}
+            fitted = fairness.post_fit(shown, truths, classifier, seed=seed)
+            found[f"{guesser}_auc_{name}"] = fitted.mean
+    numbers = {name: np.nan if value is None else value for name, value in found.items()}
     for guesser in ("adversary", *_POST_FIT):
-        each = [v for name in ATTRIBUTES if (v := found[f"{guesser}_auc_{name}"]) is not None]
-        found[f"{guesser}_auc"] = float(np.mean(each)) if len(each) == len(ATTRIBUTES) else None
-    return {name: float(value) for name, value in found.items() if value is not None}
+        each = [numbers[f"{guesser}_auc_{name}"] for name in ATTRIBUTES]
+        numbers[f"{guesser}_auc"] = float(np.mean(each))
+    return {name: value for name, value in numbers.items() if not np.isnan(value)}

@@ -26,9 +26,8 @@ def _released(epochs: int) -> list[s.Cell]:
     return settings.runs(_RELEASED, _FLAGS, "rounds=400", _AFTER, alone)
 
 
-_SMOKE = settings.runs(
-    DIGITS, f"{settings.SMOKE} rounds=1", "", {FEDAVG: "", LG: "method=lg_fedavg"}, ""
-)
+_AT_ONCE = {FEDAVG: "", LG: "method=lg_fedavg"}
+_SMOKE = settings.runs(DIGITS, f"{settings.SMOKE} rounds=1", "", _AT_ONCE, "")
 
 EXPERIMENT = s.Experiment(
     "lg_fedavg.mnist_iid",
@@ -54,6 +53,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

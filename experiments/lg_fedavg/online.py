@@ -4,8 +4,10 @@ Federated averaging on the other devices to a goal accuracy comes first. From th
 each method, with the new device and a fraction of the others in each round.
 """
 
+import collections
 import csv
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import numpy as np
 
 from experiments.run import processes, setup
 from tff_het import seeding
-from tff_het.clients import Client
-from tff_het.datasets import Dataset
+from tff_het.clients import Client, Population
+from tff_het.datasets import Dataset, Examples
 from tff_het.evaluation.local_test import global_test, local_test
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.process import FederatedProcess
@@ -23,7 +25,7 @@ from tff_het.simulation import cohorts, loop
 from tff_het.simulation import start as starts
 from tff_het.simulation.evaluating import Evaluation
 
-CURVES, PICTURES = "curves.csv", "pictures.npz"
+CURVES, PICTURES = "metrics.csv", "pictures.npz"
 IMAGES = ("normal", "rotated")
 # Way on -> its title and method; `lg_local_first` fits the new device's local part before it.
 WAYS = {
@@ -38,20 +40,15 @@ def rotated_device(dataset: Dataset, seed: int, num_train: int, num_test: int) -
     """Returns the new device: this many examples of train and test, turned by 90 degrees.
 
     Raises:
-      ValueError: If the data set has no square images, or not as many.
+      ValueError: If the data set has not as many.
     """
-    shape = dataset.train["x"].shape[1:]
-    if len(shape) != 3 or shape[0] != shape[1]:
-        raise ValueError(f"Square images [side, side, channels] can be turned; found {shape}.")
 
-    def draw(key: int, split: str, num: int) -> dict[str, np.ndarray]:
-        examples = getattr(dataset, split)
-        if not 1 <= num <= (most := len(examples["y"])):
-            raise ValueError(f"From 1 to {most} {split} examples can be drawn; found {num}.")
-        rows = seeding.generator(seed, seeding.DATA, key).choice(most, num, replace=False)
+    def draw(key: int, examples: Examples, num: int) -> dict[str, np.ndarray]:
+        generator = seeding.generator(seed, seeding.DATA, key)
+        rows = generator.choice(len(examples["y"]), num, replace=False)
         return {"x": np.rot90(examples["x"][rows], axes=(1, 2)), "y": examples["y"][rows]}
 
-    train, test = draw(0, "train", num_train), draw(1, "test", num_test)
+    train, test = draw(0, dataset.train, num_train), draw(1, dataset.test, num_test)
     return Client("rotated", train, {name: column[:0] for name, column in train.items()}, test)
 
 
@@ -71,31 +68,31 @@ def join(
     """Trains to the goal, lets the new device join, and goes on in all ways.
 
     Args:
-      folder: Receives `curves.csv` and `pictures.npz`.
+      folder: Receives `metrics.csv`, accuracies by later round, and `pictures.npz`.
       flags: Of the training to the goal, without method; those of `fed_prox` are among them.
       fractions: C: how many of the old devices take part in each later round, beside the new one.
       local_epochs: Passes of the new device's local part, where that is fitted first.
-      num_train: The new device's training examples; `num_test`, its test examples.
-      rounds: Later rounds; `eval_every`, how often these are evaluated.
+      num_train, num_test: The new device's examples.
+      rounds, eval_every: Later rounds, and how often these are evaluated.
 
     Returns:
-      Rounds to the goal, and accuracies: 'before_normal' and 'before_rotated' when the device
-      joins, 'fitted_rotated' with its local part fitted alone, and '<way>/<C>/normal' and
-      '<way>/<C>/rotated' after the last round. Normal is the mean over the old devices' test
-      examples, each with its own local part, if any; rotated is the new device's, likewise.
+      'goal_rounds' to the goal, and accuracies: 'before_normal' and 'before_rotated' when the
+      device joins, 'fitted_rotated' with its local part fitted alone, and '<way>/<C>/normal' and
+      '<way>/<C>/rotated' after the last round. Normal is the mean over the old devices, rotated
+      the new one's, each with its own local part, if any, on its own test examples.
 
     Raises:
       ValueError: If the goal is not reached.
     """
-    methods = "fed_avg,fed_prox,lg_fedavg"
-    made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method=methods)
+    made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method="fed_avg,fed_prox,lg_fedavg")
     built = processes.build(made)
     old, device = made.population, rotated_device(made.dataset, seed, num_train, num_test)
     before = loop.train(built["fed_avg"], old, made.schedule, made.settings)
     if not before.goal_reached or before.evaluation is None:
         raise ValueError(f"FedAvg has not reached {made.settings.goal} in {before.rounds} rounds.")
     start = starts.after(built["fed_avg"], before.state)
-    fitted, fitted_rotated = _fit(built["lg_fedavg"], made, start, device, local_epochs)
+    everyone = old.grown_by([device])
+    fitted, fitted_rotated = _fit(built["lg_fedavg"], made, start, everyone, local_epochs)
     found = {
         "goal_rounds": float(before.rounds),
         "before_normal": float(before.evaluation.local["test"].accuracy.mean()),
@@ -104,51 +101,51 @@ def join(
     }
 
     settings = dataclasses.replace(made.settings, rounds=rounds, eval_every=eval_every, goal=None)
-    rows: list[tuple] = []
-    for fraction in fractions:
+    curves: dict[int, dict[str, float]] = collections.defaultdict(dict)  # By round.
+    for fraction, (way, (_, method)) in itertools.product(fractions, WAYS.items()):
         schedule = cohorts.always(len(old))
         if fraction:
             some = cohorts.uniform(len(old), max(1, round(fraction * len(old))), settings.seed)
             schedule = cohorts.together(schedule, some)
-        for name, (_, method) in WAYS.items():
-            way = (name, f"{fraction:g}")
+        normal, rotated = (f"{way}/{fraction:g}/{images}" for images in IMAGES)
 
-            def note(done: int, evaluation: Evaluation, way=way) -> None:
-                accuracy = evaluation.local["test"].accuracy
-                rows.append((*way, done, float(accuracy[:-1].mean()), float(accuracy[-1])))
+        def note(done: int, evaluation: Evaluation, normal=normal, rotated=rotated) -> None:
+            accuracy = evaluation.local["test"].accuracy
+            curves[done] |= {normal: float(accuracy[:-1].mean()), rotated: float(accuracy[-1])}
 
-            begin, fit = (fitted, "fitted") if name == "lg_local_first" else (start, "before")
-            rows.append((*way, 0, found["before_normal"], found[f"{fit}_rotated"]))
-            everyone, process = old.grown_by([device]), built[method]
-            loop.train(process, everyone, schedule, settings, start=begin, on_evaluation=note)
-            for images, accuracy in zip(IMAGES, rows[-1][3:], strict=True):
-                found[f"{name}/{fraction:g}/{images}"] = accuracy
+        begin, fit = (fitted, "fitted") if way == "lg_local_first" else (start, "before")
+        curves[0] |= {normal: found["before_normal"], rotated: found[f"{fit}_rotated"]}
+        loop.train(built[method], everyone, schedule, settings, start=begin, on_evaluation=note)
+    rows = [(done, *accuracies.values()) for done, accuracies in curves.items()]
     with (folder / CURVES).open("w", newline="") as file:
-        csv.writer(file).writerows([("way", "fraction", "round", *IMAGES), *rows])
+        csv.writer(file).writerows([("round", *curves[0]), *rows])
     # The first image of each class that is there.
-    normal, rotated = (
-        examples["x"][np.unique(examples["y"], return_index=True)[1]]
-        for examples in (made.dataset.train, device.test)
-    )
-    np.savez(folder / PICTURES, normal=normal, rotated=rotated)
-    return found
+    pictures = {
+        images: examples["x"][np.unique(examples["y"], return_index=True)[1]]
+        for images, examples in zip(IMAGES, (made.dataset.train, device.test), strict=True)
+    }
+    np.savez(folder / PICTURES, **pictures)
+    return found | curves[rounds]
 
 
 def _fit(
-    process: FederatedProcess, made: setup.Setup, start: starts.Start, device: Client, epochs: int
+    process: FederatedProcess,
+    made: setup.Setup,
+    start: starts.Start,
+    grown: Population,
+    epochs: int,
 ) -> tuple[starts.Start, float]:
-    """Fits the new device's local part; returns where training starts then, and its accuracy."""
-    seed, index = made.settings.seed, len(made.population)
+    """Fits the last device's local part; returns where training starts then, and its accuracy."""
+    seed, index = made.settings.seed, len(grown) - 1
     state = start.server_state(process, process.initialize())
     training = dataclasses.replace(made.training, epochs=epochs, steps=None)
     weights, own = NewClient(process, training).fit(
         state.weights,
         process.init_state(index, seed, state),
-        device.train,
+        grown[index].train,
         seed=seeding.stateless_seed(seed, seeding.EVALUATION, index),
         client=index,
     )
-    alone = made.population.grown_by([device])[index:]
-    accuracy = local_test(process, state, alone, lambda client: own).accuracy[0]
+    accuracy = local_test(process, state, grown[index:], lambda client: own).accuracy[0]
     values = starts.values_of(process.model, Variables(weights, own.model))
     return dataclasses.replace(start, clients={index: values}), float(accuracy)

@@ -1,6 +1,6 @@
 """Table 2 and Figure 2 of LG-FedAvg: visual question answering and its communication."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import experiments.study as s
 from experiments.lg_fedavg.settings import DIGITS, FEDAVG, LG, flags
@@ -43,14 +43,7 @@ def goal(data: str) -> s.Measure:
 
 def until_goal(data: str, row: str, what: Callable[[s.Run, int], float]) -> s.Measure:
     """What a function gives of a run and the first measured round in which it has the goal."""
-    wanted = goal(data)
-
-    def compute(runs: Mapping[str, s.Run]) -> float | None:
-        accuracy, run = wanted.compute(runs), runs[f"{data}/{row}"]
-        reached = None if accuracy is None else s.first_round(run, VALIDATION, accuracy)
-        return None if reached is None else what(run, reached)
-
-    return s.Measure(wanted.cells, compute)
+    return s.until(f"{data}/{row}", VALIDATION, goal(data), what)
 
 
 # On test examples, in the round with the lowest loss on validation examples.
@@ -114,6 +107,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,5 @@
 """Table 3 and Figure 4 of LG-FedAvg: a device with rotated images joins."""
 
-import functools
 import itertools
 from typing import Any
 
@@ -21,6 +20,7 @@ _SMOKE = (
 )
 _LATER = {"eval_every": 5, "num_train": 3000, "num_test": 500}
 _QUICK = f"{_MNIST} rounds=200 eval_every=5", {"rounds": 30, **_LATER}
+_QUICK_NOTE = "Goals 95 % and 90 % (non-i.i.d.), 30 rounds."
 _PAPER = f"{_MNIST} rounds=1500 eval_every=5", {"rounds": 200, **_LATER}
 
 # Row -> the names of the numbers for either kind of image.
@@ -62,30 +62,6 @@ def _cells(scale: tuple[str, dict[str, Any]], *goals: float) -> list[s.Cell]:
     return found
 
 
-def _draw_curves(results: s.Results) -> Any:
-    """Means over seeds; shades reach from the lowest to the highest seed."""
-    read = functools.partial(np.genfromtxt, delimiter=",", names=True, dtype=None, encoding="utf-8")
-    tables = {x: [read(run.file(online.CURVES)) for run in results.of(x)] for x in SETTINGS}
-    if not any(tables.values()):
-        return None
-    figure = figures.sheet(9, 12)
-    axes = figure.subplots(4, 2, sharex=True, sharey=True)
-    panels = itertools.product(SETTINGS, _FRACTIONS, online.IMAGES)
-    for ax, (setting, fraction, images) in zip(axes.flat, panels, strict=True):
-        for way, (title, _) in online.WAYS.items() if tables[setting] else ():
-            curves = [t[(t["way"] == way) & (t["fraction"] == fraction)] for t in tables[setting]]
-            rounds, accuracy = curves[0]["round"], np.array([curve[images] for curve in curves])
-            (line,) = ax.plot(rounds, accuracy.mean(axis=0), label=title)
-            low, high = accuracy.min(axis=0), accuracy.max(axis=0)
-            ax.fill_between(rounds, low, high, alpha=0.2, color=line.get_color())
-        ax.set(title=f"{setting}, C = {fraction:g}, {images}", ylabel="accuracy")
-        ax.grid(alpha=0.3)
-    for ax in axes[-1]:
-        ax.set(xlabel="rounds after the device joined")
-    axes[0, 0].legend()
-    return figure
-
-
 def _draw_pictures(results: s.Results) -> Any:
     """One image of each class, of the first run there is."""
     if (first := results.first(*SETTINGS)) is None:
@@ -107,9 +83,7 @@ EXPERIMENT = s.Experiment(
     "Table 3 and Figure 4: a device with rotated images joins",
     scales={
         "smoke": s.Scale(_cells(_SMOKE, 0.15, 0.15), 1, "Only to see that it runs: digits."),
-        "quick": s.Scale(
-            _cells(_QUICK, 0.95, 0.9), 3, "Goals 95 % and 90 % (non-i.i.d.), 30 rounds."
-        ),
+        "quick": s.Scale(_cells(_QUICK, 0.95, 0.9), 3, _QUICK_NOTE),
         "paper": s.Scale(_cells(_PAPER, 0.975, 0.975), 10, "Goal 97.5 %, then 200 rounds."),
     },
     tables=[
@@ -119,12 +93,9 @@ EXPERIMENT = s.Experiment(
             {f"{x}, {images}": (x, k) for x in SETTINGS for k, images in enumerate(online.IMAGES)},
             lambda names, at: s.metric(at[0], names[at[1]]),
         ),
-        s.table(
+        s.Table(
             "Rounds of FedAvg to the goal",
-            ["FedAvg"],
-            [*SETTINGS],
-            lambda _, setting: s.metric(setting, "goal_rounds"),
-            s.Form(digits=1),
+            tuple(s.Place("FedAvg", x, s.metric(x, "goal_rounds"), s.Form(1)) for x in SETTINGS),
         ),
     ],
     claims=[
@@ -145,9 +116,19 @@ EXPERIMENT = s.Experiment(
             "test device.",
             _draw_pictures,
         ),
-        s.Figure("Accuracy over the rounds after the device joined", "none.", _draw_curves),
+        s.curves(
+            "Accuracy over the rounds after the device joined",
+            "none.",
+            {
+                f"{setting}, C = {c:g}, {images}": {
+                    title: (setting, f"{way}/{c:g}/{images}")
+                    for way, (title, _) in online.WAYS.items()
+                }
+                for setting, c, images in itertools.product(SETTINGS, _FRACTIONS, online.IMAGES)
+            },
+            ylabel="accuracy (%)",
+            columns=2,
+            share_y=True,
+        ),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -1,6 +1,6 @@
 """Table 4 of LG-FedAvg: representations of census data that hide race and sex."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import experiments.study as s
@@ -31,53 +31,36 @@ _CHOOSING = {
     f"lambda {x:g}, validation": {**_FIVE, "penalty": x, "validation": True}
     for x in (0.0, 1.0, 2.0, 5.0)
 }
+_TABLES = {"": _ROWS, ": what lambda is chosen by, on validation examples": _CHOOSING}
 _AUC = s.Form(digits=3)
 _GUESSERS = {"Adv AUC": "adversary_auc", "Fresh MLP AUC": "mlp_auc", "Logistic AUC": "logistic_auc"}
-_COLUMNS = {"Class Acc": "class_accuracy", "Class AUC": "class_auc", **_GUESSERS} | {
-    **{f"{g}, {a}": f"{name}_{a}" for g, name in _GUESSERS.items() for a in fair.ATTRIBUTES},
-    "Diverged": "diverged",
-}
+COLUMNS = {"Class Acc": "class_accuracy", "Class AUC": "class_auc", **_GUESSERS}
+COLUMNS |= {f"{g}, {a}": f"{name}_{a}" for g, name in _GUESSERS.items() for a in fair.ATTRIBUTES}
+COLUMNS |= {"Diverged": "diverged"}
 
 
 def _cells(dataset: str, rows: Mapping[str, Mapping[str, Any]]) -> list[s.Cell]:
     needed = () if dataset == "made_up" else dataset
-    return [
-        s.call(
-            f"{x}/{row}",
-            fair.train,
-            needed,
-            scales_with="rounds",
-            dataset=dataset,
-            partition=partition,
-            **course,
-        )
-        for x, partition in SETTINGS.items()
-        for row, course in rows.items()
-    ]
-
-
-def _table(title: str, setting: str, rows: Iterable[str]) -> s.Table:
-    return s.table(title, {row: f"{setting}/{row}" for row in rows}, _COLUMNS, s.metric, _AUC)
+    found = []
+    for x, partition in SETTINGS.items():
+        for row, course in rows.items():
+            work = {"dataset": dataset, "partition": partition, **course}
+            found.append(s.call(f"{x}/{row}", fair.train, needed, scales_with="rounds", **work))
+    return found
 
 
 def _claims(setting: str) -> tuple[s.Claim, ...]:
     def gap(one: str, other: str, name: str) -> s.Measure:
         return s.metric(f"{setting}/{one}", name) - s.metric(f"{setting}/{other}", name)
 
-    return (
-        s.claim(
-            f"With the penalty, race and sex are harder to guess from the representations, also "
-            f"for classifiers that are fitted afterwards ({setting})",
-            {f"without - with, {g}": gap(_WITHOUT, _WITH, name) for g, name in _GUESSERS.items()},
-            form=_AUC,
-        ),
-        s.claim(
-            f"The classifier loses little by it: 0.05 of its AUC at most ({setting})",
-            {"with - without, Class AUC": gap(_WITH, _WITHOUT, "class_auc")},
-            -0.05,
-            _AUC,
-        ),
+    hidden = (
+        "With the penalty, race and sex are harder to guess from the representations, also for "
+        f"classifiers that are fitted afterwards ({setting})"
     )
+    gaps = {f"without - with, {g}": gap(_WITHOUT, _WITH, name) for g, name in _GUESSERS.items()}
+    good = f"The classifier loses little by it: 0.05 of its AUC at most ({setting})"
+    loss = {"with - without, Class AUC": gap(_WITH, _WITHOUT, "class_auc")}
+    return s.claim(hidden, gaps, form=_AUC), s.claim(good, loss, -0.05, _AUC)
 
 
 EXPERIMENT = s.Experiment(
@@ -89,14 +72,9 @@ EXPERIMENT = s.Experiment(
         "paper": s.Scale(_cells("adult", {**_ROWS, **_CHOOSING}), 10, "As the paper, 10 seeds."),
     },
     tables=[
-        *(_table(x, x, _ROWS) for x in SETTINGS),
-        *(
-            _table(f"{x}: what lambda is chosen by, on validation examples", x, _CHOOSING)
-            for x in SETTINGS
-        ),
+        s.table(f"{x}{about}", {row: f"{x}/{row}" for row in rows}, COLUMNS, s.metric, _AUC)
+        for about, rows in _TABLES.items()
+        for x in SETTINGS
     ],
     claims=[claim for setting in SETTINGS for claim in _claims(setting)],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -16,11 +16,7 @@ _NAME = "tff-het"
 
 
 def take_over(python: str) -> None:
-    """Sends all cells from the next one on to another Python.
-
-    Args:
-      python: Path of its executable; ipykernel is installed there.
-    """
+    """Sends all cells from the next one on to the Python at this path, which has ipykernel."""
     install = [python, "-m", "ipykernel", "install", "--user", f"--name={_NAME}"]
     subprocess.run(install, check=True, capture_output=True)
     _, client = start_new_kernel(kernel_name=_NAME)
@@ -30,11 +26,7 @@ def take_over(python: str) -> None:
 
 
 def run(client: BlockingKernelClient, code: str) -> None:
-    """Runs a cell's code there and shows what it shows.
-
-    Raises:
-      RuntimeError: If it failed there; its traceback has been printed.
-    """
+    """Runs a cell's code there and shows what it shows; raises RuntimeError if it fails there."""
     reply = client.execute_interactive(code, output_hook=_show)
     if reply["content"]["status"] != "ok":
         raise RuntimeError("This cell failed in the other Python, as printed above.")

@@ -7,16 +7,17 @@ import signal
 import sqlite3
 import sys
 import textwrap
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from absl import flags, logging
 
-from experiments.run import config, fields, options, plugins
+from experiments.run import config, options, plugins
 from experiments.run.config import Layer, RunConfig
-from experiments.run.fields import Field
-from tff_het import kinds
+from tff_het import kinds, registry
+from tff_het.registry import Parameter
 
 S = TypeVar("S")
 
@@ -33,19 +34,26 @@ Files:
   --verbosity: 1 shows where an error comes from. (default: -1)
 """
 _OF_FILES = {
-    "config": Field("config", Sequence[str], None, "YAML files.", repeated=True),
-    "print_config": Field("print_config", bool, None, "Print the settings."),
+    "config": Parameter("config", tuple[str, ...], None, "YAML files."),
+    "print_config": Parameter("print_config", bool, None, "Print the settings."),
 }
 
 
 def settings(kind: type[S], argv: Sequence[str], description: str | None) -> S:
-    """Reads a program's own settings, a dataclass; ends it for help, or where they do not fit."""
-    known = fields.of(kind)
+    """Reads a program's own settings, a dataclass; ends it for help, or where they do not fit.
+
+    If `config` is one of them, it names a YAML file of the others, over which flags win.
+    """
+    known = registry.settings(kind)
     if {*HELP} & {*argv}:
         _end_with(f"{description or ''}\n{_help_of('Flags:', known)}")
-    layer = Layer("flag", _read(argv, known))
+    layers = [Layer("flag", _read(argv, known))]
     with errors_in_one_line():
-        return kind(**{name: layer.parsed(name, known[name]) for name in layer.values})
+        if file := layers[0].values.get("config"):
+            layers.insert(0, _of_file(Path(file)))
+            if set(layers[0].values) - set(known):
+                raise ValueError(f"{file} should have settings of {', '.join(known)}.")
+        return kind(**{n: layer.parsed(n, known[n]) for layer in layers for n in layer.values})
 
 
 def run_config(argv: Sequence[str], description: str | None) -> RunConfig:
@@ -59,7 +67,7 @@ def run_config(argv: Sequence[str], description: str | None) -> RunConfig:
         layers = [_of_file(Path(name)) for name in first["config"].value or ()]
     if {*HELP} & {*argv}:
         _end_with(f"{description or ''}\n{help_text()}")
-    known: dict[str, Field] = {}
+    known: dict[str, Parameter] = {}
     for _, owner, of_owner in options.owners():
         known = {**of_owner, **{f"{owner}.{name}": f for name, f in of_owner.items()}, **known}
     given = _read(argv, known | config.FIELDS | _OF_FILES)
@@ -91,17 +99,14 @@ def folder(output_dir: str) -> Path:
 
 def help_text() -> str:
     """Returns all settings of a run and what they mean."""
-    parts = []
-    for section in config.SECTIONS.values():
-        title = (section.__doc__ or "").partition("\n")[0]
-        parts.append(_help_of(title, fields.of(section)))
-    for role, owner, known in options.owners():
-        dotted = {f"{owner}.{name}": field for name, field in known.items()}
-        parts.append(_help_of(f"Options of --{role}={owner}:", dotted))
-    return "\n".join([*parts, _LAST])
+    known = {s.__doc__.partition("\n")[0]: registry.settings(s) for s in config.SECTIONS.values()}
+    for role, owner, own in options.owners():
+        dotted = {f"{owner}.{name}": field for name, field in own.items()}
+        known[f"Options of --{role}={owner}:"] = dotted
+    return "\n".join([*(_help_of(title, own) for title, own in known.items()), _LAST])
 
 
-def _help_of(title: str, known: Mapping[str, Field]) -> str:
+def _help_of(title: str, known: Mapping[str, Parameter]) -> str:
     lines = [title, ""]
     for name, field in known.items():
         text = f"--{'[no]' if field.kind is bool else ''}{name}: {field.help}"
@@ -144,17 +149,17 @@ def _of_file(path: Path) -> Layer:
         raise ValueError(f"--config={path}: {error}") from error
 
 
-def _defined(known: Mapping[str, Field]) -> flags.FlagValues:
+def _defined(known: Mapping[str, Parameter]) -> flags.FlagValues:
     values = flags.FlagValues()
     for name, field in known.items():
         define: Callable = flags.DEFINE_bool if field.kind is bool else flags.DEFINE_string
-        if field.repeated:
+        if typing.get_origin(field.kind) is tuple:  # May be given several times.
             define = flags.DEFINE_multi_string
         define(name, None, field.help, flag_values=values)
     return values
 
 
-def _read(argv: Sequence[str], known: Mapping[str, Field]) -> dict[str, Any]:
+def _read(argv: Sequence[str], known: Mapping[str, Parameter]) -> dict[str, Any]:
     """Returns what a command line gives; ends the program with one line if it does not fit."""
     values = _defined(known)
     flags.DEFINE_integer("verbosity", -1, "1 shows where errors come from.", flag_values=values)
@@ -208,13 +213,12 @@ def errors_in_one_line(exit_code: int = 2) -> Iterator[None]:
 
 def _known() -> tuple[type[Exception], ...]:
     """The errors that are not a mistake of the program."""
-    plain = (ValueError, OSError, MemoryError, sqlite3.Error)
+    known = (ValueError, OSError, MemoryError, sqlite3.Error)
     if "tensorflow" not in sys.modules:  # The others bring it with them, and nobody raised them.
-        return plain
+        return known
     from tff_het.simulation import checkpoints, loop, worker_process
 
-    ours = (checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
-    return (*plain, *ours)
+    return (*known, checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
 
 
 def refuse(why: str | Exception, exit_code: int = 2) -> NoReturn:

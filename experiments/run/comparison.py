@@ -28,6 +28,7 @@ _COLUMNS = {
 _OPTIONAL = ("local_test_auc_pooled", "new_test_accuracy_average")
 # Other suites report other means: which is which stands below the table.
 _NOTES = """
+
 Local test accuracy: the mean over clients, each on its own test examples, after the last round.
 Weighted by examples: the same, where each example counts the same.
 Best round: the highest weighted value of all rounds, as other suites report; chosen on test data.
@@ -66,13 +67,12 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
     optional = {key for key in _OPTIONAL if not any(key in summary for summary in summaries)}
     columns = {name: column for name, column in _COLUMNS.items() if column[0] not in optional}
     keys = ["method", *(key for key, _ in columns.values())]
-    lines = [keys, *([str(summary.get(key, "")) for key in keys] for summary in summaries)]
-    text = "".join(",".join(line) + "\n" for line in lines)
-    records.write_atomically(folder / "comparison.csv", text)
+    lines = [keys, *([summary.get(key, "") for key in keys] for summary in summaries)]
+    records.write_atomically(folder / "comparison.csv", records.as_csv(lines))
     cells = [["method", *columns], *(_cells(summary, columns) for summary in summaries)]
-    table = f"{aligned(cells)}\n{_NOTES.rstrip()}"
-    records.write_atomically(folder / "comparison.md", table + "\n")
-    return table
+    table = aligned(cells) + _NOTES
+    records.write_atomically(folder / "comparison.md", table)
+    return table.rstrip()
 
 
 def _cells(summary: Mapping[str, Any], columns: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -101,11 +101,9 @@ def _draw(folder: Path, curves, by_client, made: Setup) -> None:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Returns a table in Markdown whose columns are aligned; the first row is its head."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    padded = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in rows]
+    lines = [f"| {' | '.join(cells)} |" for cells in padded]
+    lines.insert(1, f"|{'|'.join('-' * (w + 2) for w in widths)}|")
     return "\n".join(lines)
 
 

@@ -9,10 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from experiments.run import fields, options, plugins
+from experiments.run import options, plugins
 from experiments.run.defaults import DEFAULTS
-from experiments.run.fields import Field
-from tff_het import kinds
+from tff_het import kinds, registry
 from tff_het.datasets import DATASETS
 from tff_het.kinds import Among, Count, NotNegative, Positive, Whole
 from tff_het.models import NETWORKS
@@ -245,7 +244,9 @@ class Run:
 
 
 SECTIONS: dict[str, Any] = {"data": Data, "method": Method, "training": Training, "run": Run}
-FIELDS = {name: field for kind in SECTIONS.values() for name, field in fields.of(kind).items()}
+FIELDS = {
+    name: field for kind in SECTIONS.values() for name, field in registry.settings(kind).items()
+}
 
 # Settings that change no number.
 WITHOUT_EFFECT = (
@@ -288,7 +289,7 @@ class Layer(NamedTuple):
         shown = "=".join([name, *map(kinds.text, value)])
         return f"--{shown}" if self.origin in ("flag", "setting") else f"{self.origin}: {shown}"
 
-    def parsed(self, name: str, field: Field) -> Any:
+    def parsed(self, name: str, field: registry.Parameter) -> Any:
         """Returns a setting's value; raises a ValueError that names it if it is of another kind."""
         value = self.values[name]
         try:
@@ -330,8 +331,9 @@ class RunConfig:
         for section in SECTIONS:
             found |= vars(getattr(self, section))
         others = {*self.method.method} - {method} if method else ()
-        for owner in [owner for owner in self.options if owner not in others]:
-            found |= {f"{owner}.{name}": value for name, value in self.options[owner].items()}
+        for owner, own in self.options.items():
+            if owner not in others:
+                found |= {f"{owner}.{name}": value for name, value in own.items()}
         return found | ({"method": [method]} if method else {})
 
     @property
@@ -460,10 +462,10 @@ def _check(values: Mapping[str, Any]) -> None:
             "--ensemble_selection=test evaluates models on the test set: leave "
             f"--selection_examples out, found {values['selection_examples']}."
         )
-    if values["goal_accuracy"] is None and values["goal_selection"] != "validation":
-        raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
-    judged = values["goal_accuracy"] is not None and values["goal_selection"] == "validation"
-    if judged and not values["validation_fraction"]:
+    if values["goal_accuracy"] is None:
+        if values["goal_selection"] != "validation":
+            raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
+    elif values["goal_selection"] == "validation" and not values["validation_fraction"]:
         raise ValueError(
             "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
             "say), or --goal_selection=test to do as the paper."

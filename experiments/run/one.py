@@ -1,5 +1,6 @@
 """One run: from a config to trained models, with the files of a run or without."""
 
+import contextlib
 import dataclasses
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from tff_het.simulation import checkpoints, loop, records, start
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class Result(contextlib.AbstractContextManager):
     """What came out of one run.
 
     Attributes:
@@ -29,7 +30,7 @@ class Result:
         was not measured).
       clients: Each client's accuracy after the last round on its test examples, by its id.
       summary: What `summary.json` holds.
-      temporary: The folder of the run's files, where none was given.
+      close: Leaves the run's folder; nothing can be predicted any more.
 
     Clients' states are read from the run's folder, which is in use until `close` or the end of a
     `with` block.
@@ -42,19 +43,10 @@ class Result:
     curves: Mapping[str, np.ndarray]
     clients: Mapping[str, float]
     summary: Mapping[str, Any]
-    temporary: tempfile.TemporaryDirectory | None = None
-
-    def __enter__(self) -> "Result":
-        return self
+    close: Callable[[], None]
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Leaves the run's folder; nothing can be predicted any more."""
-        self.rounds.client_states.close()
-        if self.temporary is not None:
-            self.temporary.cleanup()
 
     def predict(self, client: int, examples: Examples) -> Mapping[str, np.ndarray]:
         """Returns what a client's own model says of examples: `logits` [n, classes] and others.
@@ -69,7 +61,7 @@ def run(
     config: RunConfig,
     folder: str | Path | None = None,
     *,
-    on_round: Callable[[int], None] | None = None,
+    on_round: Callable[[int], None] = lambda round_num: None,
 ) -> Result:
     """Trains one method in the runtime that is installed, by default in this process.
 
@@ -91,20 +83,23 @@ def run(
         )
     made = setup.make(config)
     ((name, process),) = processes.build(made).items()
-    temporary = tempfile.TemporaryDirectory() if folder is None else None
-    path = Path(temporary.name if temporary is not None else folder or "")
-    rounds = train_method(name, process, made, path, on_round=on_round)
-    table = records.read_table(path / "metrics.csv")
-    return Result(
-        config=config,
-        made=made,
-        process=process,
-        rounds=rounds,
-        curves={key: np.array([float(row[key] or "nan") for row in table]) for key in table[0]},
-        clients=comparison.by_client(path),
-        summary=records.read_json(path / "summary.json"),
-        temporary=temporary,
-    )
+    with contextlib.ExitStack() as opened:
+        if folder is None:
+            folder = opened.enter_context(tempfile.TemporaryDirectory())
+        path = Path(folder)
+        rounds = train_method(name, process, made, path, on_round=on_round)
+        opened.callback(rounds.client_states.close)
+        table = records.read_table(path / "metrics.csv")
+        return Result(
+            config=config,
+            made=made,
+            process=process,
+            rounds=rounds,
+            curves={key: np.array([float(row[key] or "nan") for row in table]) for key in table[0]},
+            clients=comparison.by_client(path),
+            summary=records.read_json(path / "summary.json"),
+            close=opened.pop_all().close,
+        )
 
 
 def rounds_done(folder: Path, made: setup.Setup, identity: Mapping[str, Any]) -> int:
@@ -121,7 +116,7 @@ def train_method(
     folder: Path,
     *,
     show: bool = False,
-    on_round: Callable[[int], None] | None = None,
+    on_round: Callable[[int], None] = lambda round_num: None,
 ) -> loop.Result:
     """Trains a method in its folder, or goes on with it, and writes its summary.
 
@@ -134,20 +129,16 @@ def train_method(
     records.write_atomically(folder / "flags.txt", made.config.flagfile(name))
     course = processes.course(made, name, process)
     # A bar redraws its line, which a file cannot: there, it would be a line each time.
-    hidden = None if show else True
-    with tqdm(
-        total=total, initial=done, desc=name, unit="round", dynamic_ncols=True, disable=hidden
-    ) as bar:
+    look: dict[str, Any] = {"dynamic_ncols": True, "disable": None if show else True}
+    with tqdm(total=total, initial=done, desc=name, unit="round", **look) as bar:
 
         def told(row: Mapping[str, Any], seconds: float) -> None:
             _show(bar, row, seconds)
-            if on_round is not None:
-                on_round(int(row["round"]))
+            on_round(int(row["round"]))
 
         result = loop.train(
             process,
-            course.population,
-            course.schedule,
+            *course.trainers,
             made.settings,
             evaluated=made.population,
             ledger=course.ledger,
@@ -160,8 +151,7 @@ def train_method(
     if result.is_complete:
         states = (result.client_states.get(c, result.state) for c in range(len(made.population)))
         used = factors.of_clients(process.model, states)
-        table = folder / "metrics.csv"
-        found = summary.of_run(made, course, result, used, table)
+        found = summary.of_run(made, course, result, used, folder / "metrics.csv")
         records.write_json(folder / "summary.json", found)
         if made.training.acquisition is not None:
             text = summary.acquired(made, course, result)
@@ -193,17 +183,18 @@ def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
 
 def compare(processes: Mapping[str, FederatedProcess], made: setup.Setup, folder: Path) -> None:
     """Trains methods, each in a folder of its name, and compares those that do not diverge."""
-    diverged = {}
+    compared, diverged = [], []
     for name, process in processes.items():
         try:
             train_method(name, process, made, folder / name, show=True).client_states.close()
+            compared.append(name)
         except loop.DivergedError as error:
-            diverged[name] = error
-    if compared := [name for name in processes if name not in diverged]:
+            diverged.append(f"{name}: {error}")
+    if compared:
         print(comparison.write(made, folder, compared))
         print(f"Results: {folder}; pictures: {folder / 'figures'}")
     if diverged:
-        raise loop.DivergedError(" ".join(f"{name}: {why}" for name, why in diverged.items()))
+        raise loop.DivergedError(" ".join(diverged))
 
 
 def save_initial_weights(processes: Mapping[str, FederatedProcess], path: Path) -> None:

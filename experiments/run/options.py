@@ -7,12 +7,11 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from experiments.run.fields import Field
 from tff_het.datasets import DATASETS
 from tff_het.methods import METHODS
 from tff_het.models import NETWORKS
 from tff_het.partitions import PARTITIONS
-from tff_het.registry import Registry
+from tff_het.registry import Parameter, Registry
 
 # Setting that chooses -> what there is to choose from.
 REGISTRIES: dict[str, Registry] = {
@@ -41,13 +40,12 @@ RENAMED = {
 }
 
 
-def of(role: str, name: str) -> dict[str, Field]:
+def of(role: str, name: str) -> dict[str, Parameter]:
     """Returns the options of one data set, partition, model or method, by name."""
-    parameters = REGISTRIES[role].parameters(name)
-    return {found.name: Field(*found) for found in parameters if found.name not in _GIVEN}
+    return {p.name: p for p in REGISTRIES[role].parameters(name) if p.name not in _GIVEN}
 
 
-def owners() -> Iterator[tuple[str, str, dict[str, Field]]]:
+def owners() -> Iterator[tuple[str, str, dict[str, Parameter]]]:
     """Gives the role, name and options of all that have options."""
     for role, registry in REGISTRIES.items():
         for name in registry:
@@ -55,9 +53,9 @@ def owners() -> Iterator[tuple[str, str, dict[str, Field]]]:
                 yield role, name, found
 
 
-def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, dict[str, Field]]:
+def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, dict[str, Parameter]]:
     """Returns the options of what the values choose, by owner; refuses what cannot be set."""
-    found: dict[str, dict[str, Field]] = {}
+    found: dict[str, dict[str, Parameter]] = {}
     for role, registry in REGISTRIES.items():
         names = values[role]
         for name in (names,) if isinstance(names, str) else names:
@@ -87,12 +85,12 @@ def is_owner(name: str) -> bool:
 
 
 def find(
-    name: str, among: Mapping[str, Mapping[str, Field]], settings: Collection[str], shown: str
-) -> list[tuple[str, Field]]:
-    """Returns the owners and options that a name stands for, 'owner.option' or 'option'.
+    name: str, among: Mapping[str, Mapping[str, Parameter]], settings: Collection[str], shown: str
+) -> list[tuple[str, Parameter]]:
+    """Returns the owners and options that a name, 'owner.option' or 'option', stands for.
 
-    It is looked for among the options of what is chosen, by owner. Errors call it `shown`; what was
-    meant may be one of the settings, too.
+    `among` are the options of what is chosen, by owner. Errors call the name `shown`, and suggest
+    settings as well.
     """
     owner, _, option = name.rpartition(".")
     asked = {one: known for one, known in among.items() if owner in ("", one)}

@@ -1,9 +1,8 @@
 """From a config to the process of each method, and to who trains under it."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.run import aggregation, plugins, training
 from experiments.run.setup import Setup
@@ -16,13 +15,10 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import cohorts
 
 
-@dataclasses.dataclass(frozen=True)
-class Trainers:
-    """Who trains under one method.
+class Trainers(NamedTuple):
+    """Who trains under one method, in a round and at all.
 
-    Attributes:
-      population: The clients, and possibly others behind them that only train.
-      schedule: Who trains in a round.
+    The population has the clients, and possibly others behind them that only train.
     """
 
     population: Population
@@ -43,19 +39,19 @@ class Trainers:
         return sum(times * int(batching.num_steps(n, **settings)) for n, times in sizes.items())
 
 
-@dataclasses.dataclass(frozen=True)
-class Course(Trainers):
-    """One method's training: its process, who trains, and what travels.
+class Course(NamedTuple):
+    """One method's training.
 
     Attributes:
-      ledger: What one of them sends and receives in a round.
+      ledger: What one of the trainers sends and receives in a round.
       data_bytes: What of examples is sent to one place before the first round.
     """
 
     method: str
     process: FederatedProcess
+    trainers: Trainers
     ledger: communication.Ledger
-    data_bytes: int = 0
+    data_bytes: int
 
 
 def build(made: Setup) -> dict[str, FederatedProcess]:
@@ -65,8 +61,7 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
       ValueError: If a setting fits none of the methods.
     """
     config = made.config
-    names = config.method.method
-    taken = {method: methods.options(method) for method in names}
+    taken = {method: methods.options(method) for method in config.method.method}
     given: dict[str, Any] = {
         "server_optimizer": training.server_optimizer(config),
         "aggregator": aggregation.factory(made, taken),
@@ -74,8 +69,8 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
         "selection": made.selection,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    if "server_optimizer" in given and not any("server_optimizer" in taken[n] for n in names):
-        raise ValueError(f"--server_optimizer has no meaning for {', '.join(names)}.")
+    if "server_optimizer" in given and not any("server_optimizer" in own for own in taken.values()):
+        raise ValueError(f"--server_optimizer has no meaning for {', '.join(taken)}.")
     _check_server(made, taken)
     built = {
         method: methods.build(
@@ -83,10 +78,10 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
             made.architecture,
             made.training.within(_most_examples(method, made)),
             seed=config.model_seed,
-            **{name: value for name, value in given.items() if name in taken[method]},
+            **{name: value for name, value in given.items() if name in own},
             **config.given_to(method),
         )
-        for method in names
+        for method, own in taken.items()
     }
     aggregation.check(config, built)
     if made.start is not None:
@@ -97,8 +92,7 @@ def build(made: Setup) -> dict[str, FederatedProcess]:
 
 def _check_server(made: Setup, taken: Mapping[str, Collection[str]]) -> None:
     """Refuses methods for which the server lacks examples, and settings of it for none."""
-    method = made.config.method
-    names = ", ".join(method.method)
+    method, names = made.config.method, ", ".join(taken)
     judging = [name for name, options in taken.items() if "selection" in options]
     if judging and made.selection is None:
         raise ValueError(
@@ -142,15 +136,12 @@ def trainers(made: Setup, method: str) -> Trainers:
 
 
 def course(made: Setup, method: str, process: FederatedProcess) -> Course:
-    """Returns who trains under a method, and what travels."""
-    who, sent = trainers(made, method), 0
-    if not methods.trains_on_pooled_examples(method):
-        ledger = communication.ledger(process)
-    else:
-        ledger = communication.staying_put(process)
-        if made.config.method.pooled == "clients":
-            sent = communication.compressed_bytes(made.population)
-    return Course(who.population, who.schedule, method, process, ledger, sent)
+    """Returns who trains under a method in its process, and what travels."""
+    pooled = methods.trains_on_pooled_examples(method)
+    ledger = communication.staying_put(process) if pooled else communication.ledger(process)
+    moved = pooled and made.config.method.pooled == "clients"
+    data_bytes = communication.compressed_bytes(made.population) if moved else 0
+    return Course(method, process, trainers(made, method), ledger, data_bytes)
 
 
 def identity(made: Setup, method: str) -> dict[str, Any]:

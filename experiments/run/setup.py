@@ -53,12 +53,7 @@ class Setup:
 
 
 def make(config: RunConfig) -> Setup:
-    """Makes what a config names.
-
-    Raises:
-      ValueError: If settings do not fit the data.
-      FileNotFoundError: If files are missing.
-    """
+    """Makes what a config names; errors as `data.deal`."""
     run, local = config.run, training.local_training(config)
     dealt = data.deal(config)
     dataset = dealt.dataset
@@ -110,8 +105,7 @@ def of_flags(
     flags: Mapping[str, Any], *, seed: int, data_dir: str | None = None, **more: Any
 ) -> Setup:
     """Makes what flags and `more`, which counts more, name, for functions that a study calls."""
-    given = {**flags, "seed": str(seed), "data_dir": data_dir, **more}
-    return make(RunConfig.of(**{k: v for k, v in given.items() if v is not None}))
+    return make(RunConfig.of(**{**flags, "seed": seed, "data_dir": data_dir, **more}))
 
 
 def _columns(config: RunConfig, dataset: datasets.Dataset) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
 """The summary of one finished run."""
 
-import csv
 import functools
-import io
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,9 +31,9 @@ def of_run(
     """
     assert result.evaluation is not None
     rounds = range(made.rounds_before, made.rounds_before + result.rounds)
-    client_rounds = sum(len(course.schedule(round_num)) for round_num in rounds)
-    steps = course.steps(rounds, made.training)
-    ledger = course.ledger
+    trainers, ledger = course.trainers, course.ledger
+    client_rounds = sum(len(trainers.schedule(round_num)) for round_num in rounds)
+    steps = trainers.steps(rounds, made.training)
     values: dict[str, Any] = {
         "method": course.method,
         "dataset": made.dataset.name,
@@ -61,8 +59,7 @@ def of_run(
         values |= {"global_test_accuracy": found.accuracy, "global_test_loss": found.loss}
     if made.config.run.new_test:
         values |= _new_test(made, course.process, result)
-    values |= factors.summary(used)
-    values |= _best(table)
+    values |= factors.summary(used) | _best(table)
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
     values |= aggregation.promise(made, result.rounds)
@@ -87,14 +84,13 @@ def acquired(made: Setup, course: Course, result: loop.Result) -> str:
     """Returns as CSV how many examples of each class each client took in each acquisition."""
     settings, num_classes = made.training.acquisition, made.dataset.num_classes
     assert settings is not None
-    buffer = io.StringIO()
-    table = csv.writer(buffer, lineterminator="\n")
-    table.writerow(["client", "acquisition", *(f"class_{label}" for label in range(num_classes))])
-    for index, client in enumerate(course.population):
+    rows: list[list[Any]] = []
+    for index, client in enumerate(course.trainers.population):
         state = result.client_states.get(index, result.state)
         counts = acquisitions.class_counts(settings, state, client.train["y"], num_classes)
-        table.writerows([client.id, number, *row] for number, row in enumerate(counts, start=1))
-    return buffer.getvalue()
+        rows += ([client.id, number, *row] for number, row in enumerate(counts, start=1))
+    head = ["client", "acquisition", *(f"class_{label}" for label in range(num_classes))]
+    return records.as_csv([head, *rows])
 
 
 def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:
@@ -102,11 +98,9 @@ def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> di
     state_of = functools.partial(result.client_states.get, server_state=result.state)
     found = ensemble.new_test(process, result.state, made.population, state_of, made.dataset.test)
     sent = communication.sending_local_models(process, len(made.population))
+    names = ("accuracy_average", "accuracy_vote", "loss", "num_examples")
     return {
-        "new_test_accuracy_average": found.accuracy_average,
-        "new_test_accuracy_vote": found.accuracy_vote,
-        "new_test_loss": found.loss,
-        "new_test_num_examples": found.num_examples,
+        **{f"new_test_{name}": getattr(found, name) for name in names},
         "new_test_parameters": sent.parameters,
         "new_test_bytes_up": sent.num_bytes,
     }

@@ -2,7 +2,7 @@
 
 `import experiments.study as s` has the words in which a paper's modules are written. Behind them,
 `runner` makes the runs, `store` keeps them, `sections` puts the paper's numbers beside ours, and
-`page` and `files` write that down. `program` is the main function of all tables and figures.
+`page` and `files` write that down. `program` is what programs that make runs share.
 """
 
 # ruff: noqa: F401
@@ -35,6 +35,7 @@ from experiments.study.measures import (
     over_rounds,
     roughness,
     total,
+    until,
 )
 from experiments.study.plots import bars, curves, heat_maps, lines
 from experiments.study.store import Results, Run
@@ -48,12 +49,3 @@ from experiments.study.vocabulary import (
     rises,
     table,
 )
-
-
-def main(experiment: Experiment, description: str | None) -> None:
-    """Runs the program of a table or figure, and ends with its exit code."""
-    import sys
-
-    from experiments.study import program
-
-    sys.exit(program.main(experiment, description))

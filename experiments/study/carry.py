@@ -4,41 +4,21 @@ Of each family of outdated results, one method or function, some runs are made a
 them give the same bytes, the family's results are stamped with the new commit as well.
 """
 
-import collections
+import dataclasses
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments.study import code, identity, results, runner
 from experiments.study.experiment import Call, Cell, Experiment, Scale
+from experiments.study.runner import Outdated
 from experiments.study.store import Run, Status
 
 _TRIED = 2  # Of each family.
 # What is compared of a run: its numbers, and these files of it.
 _FILES = ("metrics.csv", "clients.csv")
-
-
-class Outdated(NamedTuple):
-    """A kept result of earlier code or settings, and what has changed since."""
-
-    cell: Cell
-    seed: int
-    run: Run
-    why: str
-
-
-def outdated(experiment: Experiment, scale: str) -> list[Outdated]:
-    """Returns the kept results of one scale that come from other code than there is now."""
-    found = results.read(experiment, scale)
-    cells = {cell.name: cell for cell in experiment.scales[scale].cells}
-    return [
-        Outdated(cells[name], seed, run, why)
-        for (name, seed), run in (found.runs if found else {}).items()
-        if (why := runner.why_outdated(cells[name], run))
-    ]
 
 
 def carry(experiments: Iterable[Experiment], *, data_dir: str | None) -> Iterator[str]:
@@ -48,23 +28,22 @@ def carry(experiments: Iterable[Experiment], *, data_dir: str | None) -> Iterato
       experiments: Tables and figures.
       data_dir: The folder of data sets.
     """
-    places: dict[tuple[str, str], dict[str, dict[tuple[str, int], Outdated]]] = {}
+    families: dict[tuple[str, ...], dict[tuple[str, int], Outdated]] = {}
     for experiment in experiments:
         for scale in experiment.scales:
-            for one in outdated(experiment, scale):
-                families = places.setdefault((experiment.paper, scale), {})
-                own = families.setdefault(_family(one.cell), {})
+            found = results.read(experiment, scale)
+            for one in runner.outdated(experiment, found) if found else []:
+                own = families.setdefault((experiment.paper, scale, _family(one.cell)), {})
                 own[identity.name(one.cell.work), one.seed] = one
-    for (paper, scale), families in places.items():
-        for family, members in families.items():
-            label = f"{paper}, {scale}, {family}: {len(members)} results"
-            if why := _different(list(members.values()), data_dir):
-                yield f"{label} not carried: {why}"
-                continue
-            stamped = {place: _stamped(one) for place, one in members.items()}
-            path = results.path_of(paper, scale)
-            results.write(path, {**results.kept(paper, scale), **stamped})
-            yield f"{label} carried to commit {runner.commit()}"
+    for (paper, scale, family), members in families.items():
+        label = f"{paper}, {scale}, {family}: {len(members)} results"
+        if why := _different(list(members.values()), data_dir):
+            yield f"{label} not carried: {why}"
+            continue
+        stamped = {place: _stamped(one) for place, one in members.items()}
+        path = results.path_of(paper, scale)
+        results.write(path, {**results.kept(paper, scale), **stamped})
+        yield f"{label} carried to commit {runner.commit()}"
 
 
 def _family(cell: Cell) -> str:
@@ -100,12 +79,10 @@ def _again(one: Outdated, folder: Path, data_dir: str | None) -> Run:
     return made[-1][1]
 
 
-def _unequal(then: Run, now: Run) -> str:
-    digests = [{f: r.record["files"].get(f) for f in _FILES} for r in (then, now)]
-    wrong = [name for name in _FILES if digests[0][name] != digests[1][name]]
-    both = collections.ChainMap(dict(then.metrics), dict(now.metrics))
-    wrong += [name for name in both if then.metrics.get(name) != now.metrics.get(name)]
-    return ", ".join(sorted(wrong)[:3])
+def _unequal(*both: Run) -> str:
+    """Names what differs between two runs."""
+    old, new = ({**run.metrics, **{f: run.record["files"].get(f) for f in _FILES}} for run in both)
+    return ", ".join(sorted(n for n in {*old, *new} if old.get(n) != new.get(n))[:3])
 
 
 def _stamped(one: Outdated) -> Run:
@@ -115,4 +92,4 @@ def _stamped(one: Outdated) -> Run:
         "key": identity.key(one.cell.work, list(one.run.record["data"].values())),
         "code": code.short(identity.code_of(one.cell.work)),
     }
-    return results.Kept(one.run.folder, Status.OK, record)
+    return dataclasses.replace(one.run, record=record)

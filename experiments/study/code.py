@@ -16,20 +16,30 @@ from experiments.run import options, plugins
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
 _APART = (
-    *(f"experiments.run.{name}" for name in ("config", "defaults", "fields", "options", "plugins")),
+    *(f"experiments.run.{name}" for name in ("config", "defaults", "options", "plugins")),
     *("experiments.study", "experiments.run.command_line", "experiments.run.comparison"),
     *("tff_het.evaluation.figures", "tff_het.simulation.tracking", "tff_het.dying_with_parent"),
     *("tff_het.kinds", "tff_het.numbers", "tff_het.quiet", "tff_het.registry", "tff_het.writing"),
 )
 
 
-def files(roots: Iterable[str]) -> Mapping[str, str]:
+@functools.lru_cache
+def files(roots: frozenset[str]) -> Mapping[str, str]:
     """Returns what tells the meaning of each file that modules, or files of plugins, need.
 
     Returns:
       Module -> SHA-256 (hex) of the program without comments, docstrings and layout.
     """
-    return dict(_files(tuple(sorted(set(roots)))))
+    waiting, found = list(roots), dict[str, str]()
+    while waiting:
+        module = waiting.pop()
+        if module in found or any(f"{module}.".startswith(f"{one}.") for one in _APART):
+            continue
+        path = _path(module)
+        assert path is not None, module
+        found[module] = plugins.meaning(path)
+        waiting += _imported(path)
+    return dict(sorted(found.items()))
 
 
 def short(found: Mapping[str, str]) -> dict[str, str]:
@@ -53,24 +63,6 @@ def texts(module: str) -> set[str]:
     assert path is not None
     found = ast.walk(ast.parse(path.read_text()))
     return {n.value for n in found if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-
-
-@functools.lru_cache
-def _files(roots: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    waiting, found = list(roots), {}
-    while waiting:
-        module = waiting.pop()
-        if module in found or _is_apart(module):
-            continue
-        path = _path(module)
-        assert path is not None, module
-        found[module] = plugins.meaning(path)
-        waiting += _imported(path)
-    return tuple(sorted(found.items()))
-
-
-def _is_apart(module: str) -> bool:
-    return any(module == one or module.startswith(f"{one}.") for one in _APART)
 
 
 @functools.cache

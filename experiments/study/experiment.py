@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.study.measures import Measure
-from experiments.study.store import Results
+from experiments.study.store import Results, Run
 from tff_het import kinds
 
 if TYPE_CHECKING:
@@ -146,16 +146,6 @@ class Table:
     places: tuple[Place, ...]
     compare: bool = True
 
-    @property
-    def rows(self) -> list[str]:
-        """The rows' names."""
-        return list(dict.fromkeys(place.row for place in self.places))
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns' names."""
-        return list(dict.fromkeys(place.column for place in self.places))
-
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
@@ -208,8 +198,8 @@ class Figure(NamedTuple):
 class Experiment:
     """One table or figure.
 
-    Its id is its paper, the package in `experiments`, and the module there: 'hdafl.table3'. That
-    module is also the command that makes it, by default.
+    Its id is its paper, the package in `experiments`, and the module there: 'hdafl.table3'.
+    `experiments.reproduce` makes it, where `command` names nothing else.
     """
 
     id: str
@@ -248,6 +238,14 @@ class Experiment:
     def label(self) -> str:
         """What the paper calls it: 'Table 3'."""
         return self.title.partition(":")[0]
+
+    def results(
+        self, scale: str, seeds: Sequence[int], find: Callable[["Training | Call", int], Run]
+    ) -> Results:
+        """Returns the runs of one scale: what a function finds for what is run and a seed."""
+        cells = self.scales[scale].cells
+        runs = {(c.name, seed): find(c.work, seed) for c in cells for seed in c.seeds(seeds)}
+        return Results(scale, seeds, runs)
 
     def tables_of(self, scale: str) -> list[Table]:
         """The tables that a scale fills, wholly or in part."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
 
 def code_of(work: Training | Call) -> Mapping[str, str]:
     """Returns the files that a result comes from, as `code.files`."""
-    return code.files(module for one in work.chain for module in _roots(one))
+    return code.files(frozenset(module for one in work.chain for module in _roots(one)))
 
 
 def _roots(work: Training | Call) -> set[str]:
@@ -39,7 +38,7 @@ def _roots(work: Training | Call) -> set[str]:
         settings = _settings(work)
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
         return {_TRAINING, *code.named(names)}
-    module = _module(work)
+    module = work.function.__module__
     return {module, *code.named([*work.data_sets, *_texts(work.arguments), *code.texts(module)])}
 
 
@@ -72,14 +71,7 @@ def shown(work: Training | Call) -> str:
 
 def function_name(call: Call) -> str:
     """The function's name, with which it can be imported."""
-    return f"{_module(call)}.{call.function.__qualname__}"
-
-
-def _module(call: Call) -> str:
-    """The module's name, also where it is the program that runs (`python -m`)."""
-    name = call.function.__module__
-    spec = sys.modules[name].__spec__ if name == "__main__" else None
-    return name if spec is None else spec.name
+    return f"{call.function.__module__}.{call.function.__qualname__}"
 
 
 def content(work: Training | Call) -> Any:

@@ -126,6 +126,20 @@ def first_round(run: Run, column: str, value: float) -> int | None:
     return reached[0] if reached else None
 
 
+def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], float]) -> Measure:
+    """What a function gives of a run and of the first measured round with a goal in a column.
+
+    Not determined where the column never reaches the goal.
+    """
+
+    def compute(runs: Mapping[str, Run]) -> float | None:
+        value, run = goal.compute(runs), runs[cell]
+        reached = None if value is None else first_round(run, column, value)
+        return None if reached is None else what(run, reached)
+
+    return Measure(tuple(dict.fromkeys((*goal.cells, cell))), compute)
+
+
 def bytes_until(run: Run, round_num: int) -> float:
     """Total traffic of all clients up to the end of a round."""
     sent = (run.curve(column) for column in ("bytes_up", "bytes_down"))

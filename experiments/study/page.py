@@ -1,8 +1,9 @@
 """The page: one HTML file that needs nothing else, in light and dark, on paper and phone."""
 
+import base64
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
@@ -36,10 +37,10 @@ def page(sections: Sequence[Section]) -> str:
         _html("\n".join([_INTRODUCTION, *_contents(sections)])),
     ]
     for paper, of_paper in itertools.groupby(sections, lambda one: one.experiment.paper):
-        words: Mapping[str, tuple[str, str]] = {}
-        if found := pages.findings(paper):
+        found = pages.findings(paper)
+        if found:
             parts.append(_html(f"**{paper}, in short, at scale quick.** {found.in_short}"))
-            words = found.sections
+        words = found.sections if found else {}
         parts += (_section(one, words.get(one.experiment.name, ("", ""))[1]) for one in of_paper)
     parts += [_times(sections), "</body></html>"]
     return "\n".join(parts) + "\n"
@@ -57,14 +58,12 @@ def _title(section: Section) -> str:
 
 
 def _section(section: Section, words: str) -> str:
-    names = [f"@{number}" for number, _ in enumerate(section.figures)]
-    words = f"{section.experiment.scales[section.scale].note}\n\n{words}"
-    text = _html(files.as_markdown(section, _title(section), words, names))
-    for name, figure in zip(names, section.figures, strict=True):
-        source = f'src="data:image/svg+xml;base64,{figure.svg}"'
-        if figure.svg is None:
-            text = re.sub(f'<img [^>]*src="{name}"[^>]*>', "Nothing has been run to draw.", text)
-        text = text.replace(f'src="{name}"', source)
+    pictures = [
+        f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}" if svg else "nothing"
+        for svg in section.pictures
+    ]
+    text = files.as_markdown(section, _title(section), f"{section.note}\n\n{words}", pictures)
+    text = re.sub(r'<img [^>]*src="nothing"[^>]*>', "Nothing has been run to draw.", _html(text))
     return f'<section id="{section.id}">{text}{_cells(section)}</section>'
 
 

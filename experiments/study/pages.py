@@ -4,11 +4,12 @@ What people write stands in the paper's `findings.md`: in short, settings, what 
 and where we differ and why.
 """
 
-import base64
 import importlib
+import itertools
 import re
+import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def findings(paper: str) -> Findings | None:
         return None
     first, *rest = re.split(r"^## ", path.read_text(), flags=re.M)
     parts = {name: text for name, _, text in (part.partition("\n") for part in rest)}
-    found = re.split(r"^### `(\w+)`: (.*)$", parts.pop(_SECTIONS, ""), flags=re.M)[1:]
+    _, *found = re.split(r"^### `(\w+)`: (.*)$", parts.pop(_SECTIONS, ""), flags=re.M)
     shown = zip(found[0::3], found[1::3], found[2::3], strict=True)
     settings, differences = parts.pop(_SETTINGS, ""), parts.pop(_DIFFERENCES, "")
     more = [f"## {name}\n{text}" for name, text in parts.items()]
@@ -76,14 +77,12 @@ def findings(paper: str) -> Findings | None:
 
 def section(experiment: Experiment) -> Section | None:
     """Makes the section of a table or figure: of kept runs, else of what was published."""
+    for scale in (scale for scale in _SCALES if scale in experiment.scales):
+        found = results.read(experiment, scale)
+        if found is not None and results.is_complete(found):
+            return sections.section(experiment, found)
     for scale in _SCALES:
-        if scale in experiment.scales:
-            found = results.read(experiment, scale)
-            if found is not None and results.is_complete(found):
-                return sections.section(experiment, found)
-    for scale in _SCALES:
-        known = results.published().get(f"{experiment.id}-{scale}")
-        if known is not None:
+        if known := results.published().get(f"{experiment.id}-{scale}"):
             return sections.as_published(experiment, scale, known)
     return None
 
@@ -98,25 +97,30 @@ def all_pages() -> dict[Path, bytes]:
             continue
         package = importlib.import_module(f"experiments.{paper}")
         folder = Path(str(package.__file__)).parent
-        shown: dict[str, Section] = {}
-        pictures: dict[str, list[str]] = {}
+        shown: dict[str, tuple[Section, list[str]]] = {}
         order = [*known.sections, *names]
         for name in sorted(names, key=order.index):
             made = section(importlib.import_module(f"experiments.{paper}.{name}").EXPERIMENT)
-            if made is None:
-                continue
-            shown[name], pictures[name] = made, []
-            for place, figure in enumerate(made.figures):
-                letter = chr(ord("a") + place) if len(made.figures) > 1 else ""
-                path = folder / f"{name}{letter}.svg"
-                if figure.svg is not None:
-                    found[path] = base64.b64decode(figure.svg)
-                if figure.svg is not None or path.exists():
-                    pictures[name].append(path.name)
-        claims = [(s.experiment.label, claim) for s in shown.values() for claim in s.claims]
-        found[folder / "README.md"] = _page(package.TITLE, known, shown, pictures, claims).encode()
-        link = f"[{package.TITLE}](experiments/{paper}/README.md)"
-        rows.append([link, _answer(claims), _summary(claims)])
+            if made is not None:
+                drawn = {
+                    folder / f"{name}{letter if len(made.pictures) > 1 else ''}.svg": svg
+                    for letter, svg in zip(string.ascii_lowercase, made.pictures, strict=False)
+                }
+                found |= {path: svg for path, svg in drawn.items() if svg is not None}
+                there = [p.name if svg or p.exists() else "" for p, svg in drawn.items()]
+                shown[name] = made, there
+        claims = [(_title(s, claim), claim) for s, _ in shown.values() for claim in s.claims]
+        answer = _answer(Counter(claim.verdict for title, claim in claims if title != _OWN))
+        # The paper's claims first.
+        claims.sort(key=lambda pair: pair[0] == _OWN)
+        parts = [
+            f"# {package.TITLE}",
+            f"**Does it reproduce?** {': '.join(answer)}.",
+            files.as_table([_HEAD, *itertools.starmap(_row, claims)]),
+            *_parts(known, shown),
+        ]
+        found[folder / "README.md"] = ("\n\n".join(parts) + "\n").encode()
+        rows.append([f"[{package.TITLE}](experiments/{paper}/README.md)", *answer])
     readme = ROOT / "README.md"
     before, _, rest = readme.read_text().partition(_MARKS[0])
     _, _, after = rest.partition(_MARKS[1])
@@ -125,69 +129,42 @@ def all_pages() -> dict[Path, bytes]:
     return found
 
 
-def _page(
-    title: str,
-    known: Findings,
-    shown: Mapping[str, Section],
-    pictures: Mapping[str, Sequence[str]],
-    claims: Sequence[tuple[str, Judged]],
-) -> str:
-    # The paper's claims first.
-    rows = sorted((_row(*one) for one in claims), key=lambda row: row[0].startswith(_OWN))
-    parts = [
-        f"# {title}",
-        f"**Does it reproduce?** {_answer(claims)}: {_summary(claims)}.",
-        files.as_table([_HEAD, *rows]),
-        _UNITS,
-        known.beginning,
-    ]
-    notes = Counter(made.experiment.scales[made.scale].note for made in shown.values())
-    if any(made.results is None for made in shown.values()):
-        parts.append(_PUBLISHED)
-    for name, made in shown.items():
+def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) -> Iterator[str]:
+    """Gives what stands below the verdicts."""
+    yield _UNITS
+    yield known.beginning
+    notes = Counter(made.note for made, _ in shown.values())
+    if any(made.results is None for made, _ in shown.values()):
+        yield _PUBLISHED
+    for name, (made, pictures) in shown.items():
         heading, words = known.sections.get(name, ("", ""))
         heading = f"{made.experiment.label}: {heading}" if heading else ""
-        note = made.experiment.scales[made.scale].note
-        own = note if notes[note] == 1 else ""  # What several share stands with the settings.
+        own = made.note if notes[made.note] == 1 else ""  # Shared ones stand with the settings.
         words = "\n\n".join(filter(None, [own, words, f"Made with {made.made}."]))
-        parts.append(files.as_markdown(made, heading, words, pictures[name]).strip())
+        yield files.as_markdown(made, heading, words, pictures).strip()
     shared = [f"Of several sections: {note}" for note, times in notes.items() if times > 1]
-    parts += ["\n\n".join([f"## {_SETTINGS}", *shared, known.settings]).strip()]
-    parts.append(f"## {_DIFFERENCES}\n\n{known.differences}")
-    return "\n\n".join(parts) + "\n"
+    yield "\n\n".join([f"## {_SETTINGS}", *shared, known.settings]).strip()
+    yield f"## {_DIFFERENCES}\n\n{known.differences}"
 
 
-def _is_own(label: str, claim: Judged) -> bool:
-    return label == _NEW or claim.text.startswith("Ours")
+def _title(made: Section, claim: Judged) -> str:
+    label = made.experiment.label
+    return _OWN if label == _NEW or claim.text.startswith("Ours") else label
 
 
 def _row(title: str, claim: Judged) -> list[str]:
     text = re.sub(r"^Ours[^:(]*:? ?", "", claim.text)
-    deciding, many = claim.deciding, len(claim.checks)
-    ours = f"{deciding.name}: {deciding.ours}" + (f" (weakest of {many})" if many > 1 else "")
-    return [
-        f"{_OWN if _is_own(title, claim) else title}: {text}",
-        claim.verdict.value,
-        ours,
-        f"> {deciding.margin}",
-        str(deciding.seeds),
-    ]
+    name, ours, margin, *_ = claim.deciding.texts
+    found, many = claim.deciding.number.found, len(claim.checks)
+    weakest = f"{name}: {ours}" + (f" (weakest of {many})" if many > 1 else "")
+    seeds = str(found.num_seeds if found else 0)
+    return [f"{title}: {text}", claim.verdict.value, weakest, f"> {margin}", seeds]
 
 
-def _counts(claims: Iterable[tuple[str, Judged]]) -> Counter[Verdict]:
-    return Counter(claim.verdict for label, claim in claims if not _is_own(label, claim))
-
-
-def _summary(claims: Iterable[tuple[str, Judged]]) -> str:
-    """The paper's claims in words, as '8 claims hold, 4 are contradicted'."""
-    counts = _counts(claims)
+def _answer(counts: Counter[Verdict]) -> tuple[str, str]:
+    """Whether a paper reproduces, and its claims, as '8 claims hold, 4 are contradicted'."""
+    share = counts[Verdict.HOLDS] / max(counts.total(), 1)
     parts = [f"{counts[v]} {words[counts[v] > 1]}" for v, words in _WORDS.items() if counts[v]]
     noun = " claim " if parts and parts[0].startswith("1 ") else " claims "
-    return ", ".join(parts).replace(" ", noun, 1)
-
-
-def _answer(claims: Iterable[tuple[str, Judged]]) -> str:
-    """The short answer to whether a paper reproduces."""
-    counts = _counts(claims)
-    share = counts[Verdict.HOLDS] / max(counts.total(), 1)
-    return "Yes" if share == 1 else "Mostly" if share > 0.5 else "In part"
+    short = "Yes" if share == 1 else "Mostly" if share > 0.5 else "In part"
+    return short, ", ".join(parts).replace(" ", noun, 1)

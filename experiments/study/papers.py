@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 def modules() -> dict[str, tuple[str, ...]]:
     """Paper -> its modules: those of every package in `experiments` that has `MODULES`."""
-    found = {}
-    for info in pkgutil.iter_modules(experiments.__path__):
-        if info.ispkg:
-            package = importlib.import_module(f"experiments.{info.name}")
-            found[info.name] = getattr(package, "MODULES", ())
-    return {paper: names for paper, names in found.items() if names}
+    packages = [info.name for info in pkgutil.iter_modules(experiments.__path__) if info.ispkg]
+    found = {name: importlib.import_module(f"experiments.{name}") for name in packages}
+    return {name: one.MODULES for name, one in found.items() if hasattr(one, "MODULES")}
+
+
+def names() -> list[str]:
+    """All tables and figures of all papers, as `paper.module`."""
+    return [f"{paper}.{module}" for paper, own in modules().items() for module in own]
 
 
 def all_experiments() -> Iterator["Experiment"]:
     """All tables and figures of all papers."""
-    for paper, names in modules().items():
-        for name in names:
-            yield importlib.import_module(f"experiments.{paper}.{name}").EXPERIMENT
+    return (importlib.import_module(f"experiments.{name}").EXPERIMENT for name in names())

@@ -16,6 +16,7 @@ from experiments.study.store import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
+_BLUES = {"cmap": "Blues", "vmin": 0}
 
 
 def bars(
@@ -23,20 +24,15 @@ def bars(
     paper_shows: str,
     panels: Mapping[str, Mapping[str, Mapping[str, Measure]]],
     *,
-    xlabel: str,
-    ylabel: str,
     factor: float = 100.0,
-    columns: int = 3,
-    share_y: bool = True,
+    **options: Any,
 ) -> Figure:
     """Returns bars of means, each with a line from the lowest seed to the highest.
 
     Args:
       panels: Panel -> bar -> group -> measure.
-      xlabel: What the groups are.
-      ylabel: The measure, in the unit that `factor` makes of it.
-      columns: Panels in a row.
-      share_y: Whether all panels have one scale.
+      factor: What the measure is multiplied by.
+      **options: Labels and layout, as of `tff_het.evaluation.panels.bars`.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -49,22 +45,19 @@ def bars(
         }
         if not found:
             return None
-        bars_of = [one for named in found.values() for one in named.values()]
-        groups = list(dict.fromkeys(group for one in bars_of for group in one))
+        bars_of = [of for named in found.values() for of in named.values()]
+        groups = list(dict.fromkeys(group for of in bars_of for group in of))
 
-        def bar(measures: Mapping[str, Measure]) -> drawing.Bars:
-            of = [measures[g].values(results) if g in measures else [] for g in groups]
-            return drawing.Bars(
-                *(
-                    np.array([factor * f(found) if found else np.nan for found in of])
-                    for f in (np.mean, np.min, np.max)
-                )
+        def bar(of: Mapping[str, Measure]) -> drawing.Bars:
+            values = [of[group].values(results) if group in of else [] for group in groups]
+            mean, low, high = (
+                np.array([factor * part(found) if found else np.nan for found in values])
+                for part in (np.mean, np.min, np.max)
             )
+            return drawing.Bars(mean, low, high)
 
-        shown = {panel: {n: bar(m) for n, m in named.items()} for panel, named in found.items()}
-        return drawing.bars(
-            shown, groups, xlabel=xlabel, ylabel=ylabel, columns=columns, share_y=share_y
-        )
+        shown = {panel: {n: bar(of) for n, of in named.items()} for panel, named in found.items()}
+        return drawing.bars(shown, groups, **options)
 
     return Figure(title, paper_shows, draw)
 
@@ -96,7 +89,7 @@ def curves(
                     found.setdefault(panel, {})[line] = (measured[0][0], values)
         if not found:
             return None
-        figure, axes = _axes(len(found), columns or len(found), (5.5, 4.2), share_y)
+        figure, axes = _axes(len(found), columns, (5.5, 4.2), share_y)
         for ax, (panel, measured_lines) in zip(axes, found.items(), strict=True):
             for line, (rounds, values) in measured_lines.items():
                 (drawn,) = ax.plot(rounds, values.mean(axis=0), label=line)
@@ -161,7 +154,7 @@ def heat_maps(
     label: str,
     columns: int = 3,
     size: tuple[float, float] = (3.6, 4.2),
-    imshow: Mapping[str, Any] | None = None,
+    imshow: Mapping[str, Any] = _BLUES,
 ) -> Figure:
     """Returns tables of counts as colours, each on a scale of its own.
 
@@ -172,17 +165,16 @@ def heat_maps(
       label: What the numbers are.
       columns: Panels in a row.
       size: Width and height of a panel, in inches.
-      imshow: Options of `Axes.imshow`; by default blues from 0 on.
+      imshow: Options of `Axes.imshow`.
     """
-    options: dict[str, Any] = {"cmap": "Blues", "vmin": 0, **(imshow or {})}
 
     def draw(results: Results) -> "Drawing | None":
         found = panels(results)
         if not found:
             return None
-        figure, axes = _axes(len(found), min(columns, len(found)), size)
+        figure, axes = _axes(len(found), columns, size)
         for ax, (panel, counts) in zip(axes, found.items(), strict=True):
-            image = ax.imshow(counts, aspect="auto", interpolation="nearest", **options)
+            image = ax.imshow(counts, aspect="auto", interpolation="nearest", **imshow)
             ax.set(title=panel, xlabel=xlabel, ylabel=ylabel)
             ax.locator_params(integer=True)
             figure.colorbar(image, ax=ax, location="bottom", label=label)
@@ -191,10 +183,11 @@ def heat_maps(
     return Figure(title, paper_shows, draw)
 
 
-def _axes(count: int, columns: int, size: tuple[float, float], share_y: bool = False):
+def _axes(count: int, columns: int | None, size: tuple[float, float], share_y: bool = False):
     """A figure with this many axes, in rows; `share_y`: each row has one scale."""
     from matplotlib.figure import Figure as Drawing
 
+    columns = min(columns or count, count)
     rows = -(-count // columns)
     figure = Drawing(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     made = figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else "none")

@@ -1,6 +1,6 @@
-"""The main function of every table and figure.
+"""What programs that make many runs share: their settings, their plan, and making them.
 
-Its settings are few and its own: those of a run belong to the cells.
+The settings are few: those of a run belong to the cells.
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from absl import logging
 
@@ -50,37 +49,8 @@ class Making:
     jobs: Whole | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings(Making):
-    """Settings of a table or figure.
-
-    Attributes:
-      scale: smoke: seconds, to see that it runs; quick: at most an hour a paper on two cores;
-        paper: the paper's own settings.
-    """
-
-    scale: Literal["smoke", "quick", "paper"] = "quick"
-
-
-def main(experiment: Experiment, description: str | None, argv: Sequence[str] | None = None) -> int:
-    """The main function of a table or figure.
-
-    Args:
-      experiment: What is run.
-      description: The program's docstring, for its help.
-      argv: Its arguments; by default the process's.
-
-    Returns:
-      The exit code: 1 where runs failed. Where settings do not fit, the program ends with code 2.
-    """
-    given = sys.argv[1:] if argv is None else argv
-    settings = command_line.settings(Settings, given, description)
-    with command_line.errors_in_one_line():
-        return make_runs(experiment, settings.scale, settings)
-
-
 def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
-    """Makes the runs of one scale, or prints their plan; returns the exit code.
+    """Makes the runs of one scale, or prints their plan; returns the exit code: 1 if some failed.
 
     Raises:
       ValueError: If settings do not fit, or a file of results is damaged.

@@ -100,7 +100,7 @@ def expected(task: Task, jobs: int = 1) -> float | None:
     """
     if (seconds := recorded(task)) is not None:
         return seconds
-    rate = _read(task)["runs"].get(task.folder.parent.name)
+    rate = _read(task)[-1]["runs"].get(task.folder.parent.name)
     return Rate(*rate).seconds(jobs) if rate else None
 
 
@@ -114,17 +114,20 @@ def probe(tasks: Sequence[Task], *, data_dir: str | None) -> None:
         for task in tasks
         if (data_dir is not None or {*task.cell.work.data_sets} <= _AT_HAND)
         and recorded(task) is None
+        and task.folder.parent.name not in _read(task)[-1]["runs"]
     }
-    cells = {f: t for f, t in cells.items() if f.name not in _read(t)["runs"]}
     with runtime.use("in_process") if cells else contextlib.nullcontext():
         for number, (folder, task) in enumerate(cells.items(), start=1):
             print(f"Probe {number}/{len(cells)}: {task.cell.name}", file=sys.stderr, flush=True)
-            known = _read(task)
+            path, rates, here = _read(task)
             with contextlib.suppress(data.MissingDataError):  # Next time they may be there.
-                probing = Probing(known["probes"], data_dir)
-                known["runs"][folder.name] = probing.rate(task.cell.work)
-            _file(task).parent.mkdir(parents=True, exist_ok=True)
-            records.write_json(_file(task), _all(task) | {runner.hardware(): known})
+                here["runs"][folder.name] = Probing(here["probes"], data_dir).rate(task.cell.work)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            records.write_json(path, rates)
+
+
+class _FailedError(Exception):
+    """A probe failed."""
 
 
 class Probing:
@@ -140,18 +143,19 @@ class Probing:
           MissingDataError: Its data are not there.
         """
         for name in work.data_sets:
-            data.find(name, self._data_dir)  # To load them is no part of a run.
+            data.fingerprint(name, self._data_dir)  # To load them is no part of a run.
         kept.forget()  # To build is.
-        if isinstance(work, Training):
-            return self._of_training(work.flags)
-        if work.scales_with == "flags":
-            return self._of_training(Training(work.arguments["flags"]).flags)
-        is_possible = work.scales_with is not None and work.start is None
-        return self._of_call(work) if is_possible else None
+        with contextlib.suppress(_FailedError):
+            if isinstance(work, Training):
+                return self._of_training(work.flags)
+            if work.scales_with == "flags":
+                return self._of_training(Training(work.arguments["flags"]).flags)
+            if work.scales_with is not None and work.start is None:
+                return self._of_call(work, work.scales_with)
+        return None
 
-    def _of_training(self, flags: Mapping[str, str]) -> Rate | None:
-        place = data.find(flags["dataset"], self._data_dir).data_dir
-        made = setup.of_flags(flags, seed=0, data_dir=place)
+    def _of_training(self, flags: Mapping[str, str]) -> Rate:
+        made = setup.of_flags(flags, seed=0, data_dir=self._data_dir)
         trainers, rounds = processes.trainers(made, flags["method"]), made.settings.rounds
         steps, clients = trainers.steps(range(rounds), made.training), len(trainers.schedule(0))
         evaluations = math.ceil(rounds / made.settings.eval_every)
@@ -163,43 +167,34 @@ class Probing:
         most = max(1, math.ceil(steps / rounds / clients))  # Steps of a client in a round.
         least = min(most, max(1, _FEW_STEPS // clients))
 
-        def measure(local_steps: int) -> _Probe | None:
+        def measure(local_steps: int) -> _Probe:
             more = {"rounds": _ROUNDS if local_steps == least else _LONGER_ROUNDS}
             more |= {"eval_every": more["rounds"] // 2, "local_steps": local_steps}
             if local_steps > least and "new_test" in probed:
                 more["new_test"] = False  # It is part of the first one's start.
             return self._measured(Training({**probed, **more}))
 
-        if (pair := _first_and_last(measure, least, most)) is None:
-            return None
-        first, last = pair
-        step = _slope(first, last)
+        first, last, step = _lengthened(measure, least, most)
         rest = rounds * (first.seconds - step * first.length) + steps * step
         return Rate(first.start, rest + evaluations * first.evaluation, last.cores)
 
-    def _of_call(self, call: Call) -> Rate | None:
-        name, arguments = call.scales_with, call.arguments
+    def _of_call(self, call: Call, name: str) -> Rate:
         if not name:
-            whole = self._measured(call)
-            return whole and Rate(whole.seconds, 0.0, 1.0)
-        of_flags = name not in arguments
-        given = arguments["flags"] if of_flags else arguments
-        most = int(given[name])
+            return Rate(self._measured(call).seconds, 0.0, 1.0)
+        given, flags = call.arguments, call.arguments.get("flags", {})
+        most = int(given[name] if name in given else flags[name])
         least = min(_FEW, most)
 
-        def measure(length: int, key: str = "") -> _Probe | None:
-            changed = {**given, name: str(length) if of_flags else length}
-            changed = {**arguments, "flags": changed} if of_flags else changed
-            probed = dataclasses.replace(call, arguments=changed)
+        def measure(length: int, key: str = "") -> _Probe:
+            own = {name: length} if name in given else {"flags": {**flags, name: str(length)}}
+            probed = dataclasses.replace(call, arguments={**given, **own})
             return self._measured(probed, length, key)
 
         first = measure(least, ", first")  # It builds what the others find built.
-        if first is None or (pair := _first_and_last(measure, least, most)) is None:
-            return None
-        slope = _slope(*pair)
-        return Rate(first.seconds - least * slope, most * slope, pair[1].cores)
+        _, last, slope = _lengthened(measure, least, most)
+        return Rate(first.seconds - least * slope, most * slope, last.cores)
 
-    def _measured(self, work: Training | Call, length: float = 0.0, key: str = "") -> _Probe | None:
+    def _measured(self, work: Training | Call, length: float = 0.0, key: str = "") -> _Probe:
         """Makes a probe, of this length if it is of a function, unless it was made."""
         key = identity.name(work) + key
         if key not in self._made:
@@ -210,7 +205,7 @@ class Probing:
                 busy = time.process_time() - began
                 if run is None or run.status is not Status.OK:
                     print(f"  {run and run.error}", file=sys.stderr)
-                    return None
+                    raise _FailedError
                 seconds = run.record["seconds"]
                 found = _Probe(length, seconds, busy / seconds)
                 self._made[key] = _of_rounds(run, found) if isinstance(work, Training) else found
@@ -231,32 +226,25 @@ def _of_rounds(run: Run, whole: _Probe) -> _Probe:
     return _Probe(length, seconds, cores, evaluation, start)
 
 
-def _first_and_last(
-    measure: Callable[[int], _Probe | None], least: int, most: int
-) -> tuple[_Probe, _Probe] | None:
-    """Makes longer and longer probes, until what more steps take is more than noise."""
+def _lengthened(
+    measure: Callable[[int], _Probe], least: int, most: int
+) -> tuple[_Probe, _Probe, float]:
+    """Makes longer and longer probes, until what more steps take is more than noise.
+
+    Returns:
+      The first probe, the last one, and the seconds that one more step adds.
+    """
     length, first = least, measure(least)
     last = first
-    while first and last and length < most and last.seconds < first.seconds + _DIFFERENCE_SECONDS:
+    while length < most and last.seconds < first.seconds + _DIFFERENCE_SECONDS:
         length = min(most, length * int(min(16, max(4, 1 / last.seconds))))
         last = measure(length)
-    return (first, last) if first and last else None
-
-
-def _slope(first: _Probe, last: _Probe) -> float:
-    """Seconds that one more adds."""
     more = last.length - first.length
-    return max(0.0, last.seconds - first.seconds) / more if more else 0.0
+    return first, last, max(0.0, last.seconds - first.seconds) / more if more else 0.0
 
 
-def _file(task: Task) -> Path:
-    return task.folder.parents[3] / "rates.json"
-
-
-def _all(task: Task) -> dict[str, Any]:
-    path = _file(task)
-    return records.read_json(path) if path.exists() else {}
-
-
-def _read(task: Task) -> dict[str, dict[str, Any]]:
-    return {"probes": {}, "runs": {}} | _all(task).get(runner.hardware(), {})
+def _read(task: Task) -> tuple[Path, dict[str, Any], dict[str, dict[str, Any]]]:
+    """Returns the file of rates, all that stands in it, and of that what this machine measured."""
+    path = task.folder.parents[3] / "rates.json"
+    rates = records.read_json(path) if path.exists() else {}
+    return path, rates, rates.setdefault(runner.hardware(), {"probes": {}, "runs": {}})

@@ -27,56 +27,23 @@ _SHARED = ("commits", "hardware", "runtime", "versions", "code")
 class Kept(Run):
     """A run of which only what pages need was kept."""
 
-    def curve(self, column: str) -> tuple[list[int], list[float]]:
-        """As of `Run`."""
-        rounds, values = self._part("curves", column)
-        return list(rounds), list(values)
-
-    def clients(self) -> list[Mapping[str, str]]:
-        """As of `Run`."""
-        return self._part("tables", "clients.csv")
-
     def file(self, name: str) -> Path:
         """As of `Run`; the file lies in a folder that ends with the program."""
-        path = Path(_temporary().name) / self.record["files"][name] / name
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(base64.b64decode(self._part("contents", name)))
-        return path
-
-    def _part(self, kind: str, name: str) -> Any:
-        if name not in self.record[kind]:
+        if name not in self.record["contents"]:
             raise ValueError(
                 f"{name} of {self.folder} was not kept when its result was merged: make the run "
                 "again and merge it."
             )
-        return self.record[kind][name]
+        path = Path(_temporary().name) / self.record["files"][name] / name
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(base64.b64decode(self.record["contents"][name]))
+        return path
 
 
 @functools.cache
 def _temporary() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory()  # Removed when the program ends.
-
-
-class _Asked(Run):
-    """A run that notes what is asked of it."""
-
-    def curve(self, column: str) -> tuple[list[int], list[float]]:
-        return self._noted("curves", column, super().curve(column))
-
-    def clients(self) -> list[Mapping[str, str]]:
-        return self._noted("tables", "clients.csv", super().clients())
-
-    def file(self, name: str) -> Path:
-        path = super().file(name)
-        if name not in ("metrics.csv", "clients.csv"):  # These are asked for by their parts.
-            self._noted("contents", name, base64.b64encode(path.read_bytes()).decode())
-        return path
-
-    def _noted(self, kind: str, name: str, found: Any) -> Any:
-        assert isinstance(self.record, dict)
-        self.record.setdefault(kind, {})[name] = found
-        return found
 
 
 def read(experiment: Experiment, scale: str) -> Results | None:
@@ -86,19 +53,13 @@ def read(experiment: Experiment, scale: str) -> Results | None:
       ValueError: If the file is damaged.
     """
     known = kept(experiment.paper, scale)
-    works = {cell.name: identity.name(cell.work) for cell in experiment.scales[scale].cells}
-    seeds = sorted({seed for what, seed in known if what in works.values()})
+    names = {identity.name(cell.work) for cell in experiment.scales[scale].cells}
+    seeds = sorted({seed for what, seed in known if what in names})
     if not seeds:
         return None
     absent = Run(Path(), Status.ABSENT)
-    return Results(
-        scale,
-        seeds,
-        {
-            (cell.name, seed): known.get((works[cell.name], seed), absent)
-            for cell in experiment.scales[scale].cells
-            for seed in cell.seeds(seeds)
-        },
+    return experiment.results(
+        scale, seeds, lambda work, seed: known.get((identity.name(work), seed), absent)
     )
 
 
@@ -113,23 +74,23 @@ def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
     Returns:
       How many runs were added, by file.
     """
-    added: dict[Path, dict[tuple[str, int], Run]] = {}
+    added: dict[tuple[str, str], dict[tuple[str, int], Run]] = {}
     for experiment, results in experiments:
-        path = path_of(experiment.paper, results.scale)
-        found = added.setdefault(path, {})
+        found = added.setdefault((experiment.paper, results.scale), {})
         works = {cell.name: cell.work for cell in experiment.scales[results.scale].cells}
         asked = dict(results.runs)
         for (cell, seed), run in results.runs.items():
             if run.status is Status.OK:
                 name, content = identity.name(works[cell]), identity.content(works[cell])
                 about = {**run.record, "run": name, "seed": seed, "work": content}
-                asking = _Asked(run.folder, run.status, about)
-                asked[cell, seed] = found.setdefault((name, seed), asking)
+                own = dataclasses.replace(run, record=about)
+                asked[cell, seed] = found.setdefault((name, seed), own)
         _ask_all(experiment, dataclasses.replace(results, runs=asked))
     lines = []
-    for path, found in added.items():
+    for place, found in added.items():
         if found:
-            write(path, {**_runs(path), **found})
+            path = path_of(*place)
+            write(path, {**kept(*place), **found})
             lines.append(f"{path.name}: {len(found)} runs")
     return "\n".join(lines) or "No finished runs to merge."
 
@@ -168,10 +129,6 @@ def path_of(paper: str, scale: str) -> Path:
     return FOLDER / f"{paper}_{scale}.jsonl"
 
 
-def _runs(path: Path) -> dict[tuple[str, int], Run]:
-    return {} if not path.exists() else dict(_read(path, path.stat().st_mtime_ns))
-
-
 @functools.lru_cache
 def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
     del stamp  # Tells versions of the file apart.
@@ -194,7 +151,8 @@ def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
 
 def kept(paper: str, scale: str) -> Mapping[tuple[str, int], Run]:
     """Returns all kept runs of a paper's scale, by the name of what was run, and seed."""
-    return _runs(path_of(paper, scale))
+    path = path_of(paper, scale)
+    return _read(path, path.stat().st_mtime_ns) if path.exists() else {}
 
 
 def published() -> Mapping[str, Mapping[str, Any]]:

@@ -14,9 +14,9 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -73,15 +73,11 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
     seeds = store.read_seeds(output_dir / experiment.paper / experiment.name / scale)
     if seeds is None:
         return None
-    return Results(
-        scale,
-        seeds,
-        {
-            (cell.name, seed): store.read(folder_of(output_dir, experiment.paper, cell.work, seed))
-            for cell in experiment.scales[scale].cells
-            for seed in cell.seeds(seeds)
-        },
-    )
+
+    def kept(work: Training | Call, seed: int) -> Run:
+        return store.read(folder_of(output_dir, experiment.paper, work, seed))
+
+    return experiment.results(scale, seeds, kept)
 
 
 def is_done(task: Task, data_dir: str | None) -> bool:
@@ -90,39 +86,63 @@ def is_done(task: Task, data_dir: str | None) -> bool:
     if run.status is not Status.OK:
         return False
     try:
-        found = _find_data(task, data_dir)
+        found = _fingerprints(task, data_dir)
     except data.MissingDataError:
         return True  # Nobody can tell whether the data changed, and nothing better would come.
     except ValueError:
         return False
-    return run.record["key"] == _key(found, task)
+    return run.record["key"] == identity.key(task.cell.work, list(found.values()))
 
 
-def why_outdated(cell: Cell, run: Run) -> str:
-    """Says what has changed since a result was made; empty where nothing has."""
-    if run.status is not Status.OK:
-        return ""
-    if run.record["key"] == identity.key(cell.work, list(run.record["data"].values())):
-        return ""
-    then, now = run.record.get("code", {}), code.short(identity.code_of(cell.work))
-    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-    return ", ".join(changed) or "settings"
+class Outdated(NamedTuple):
+    """A result of earlier code or settings, and what has changed since."""
+
+    cell: Cell
+    seed: int
+    run: Run
+    why: str
 
 
-def run_all(tasks: Sequence[Task], *, data_dir: str | None) -> Iterable[tuple[Task, Run]]:
+def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
+    """Returns the results of one scale that come from other code or settings than there are now."""
+    cells, found = {cell.name: cell for cell in experiment.scales[results.scale].cells}, []
+    for (name, seed), run in results.runs.items():
+        work = cells[name].work
+        if run.status is not Status.OK:
+            continue
+        if run.record["key"] == identity.key(work, list(run.record["data"].values())):
+            continue
+        then, now = run.record.get("code", {}), code.short(identity.code_of(work))
+        changed = sorted(file for file in {*then, *now} if then.get(file) != now.get(file))
+        found.append(Outdated(cells[name], seed, run, ", ".join(changed) or "settings"))
+    return found
+
+
+def run_all(
+    tasks: Sequence[Task],
+    *,
+    data_dir: str | None,
+    failed: Mapping[Path, Mapping[str, Any]] | None = None,
+    wants: Callable[[Task], bool] = lambda task: True,
+) -> Iterator[tuple[Task, Run]]:
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
     What fails is kept as failed, and tried again the next time. What another program is making is
     waited for, and taken over where that program is gone.
+
+    Args:
+      tasks: The runs.
+      data_dir: The folder of data sets.
+      failed: As `already_failed`, when the program began; None: now.
+      wants: Whether to make a run now; it is asked again later otherwise.
     """
-    failed = already_failed(tasks)
+    failed = already_failed(tasks) if failed is None else failed
     waiting, put_back = collections.deque(tasks), 0
     with runtime.use("in_process"):
         while waiting:
             task = waiting.popleft()
-            run = None
-            if task.start not in {other.folder for other in waiting}:
-                run = make(task, failed, data_dir=data_dir)
+            is_ready = task.start not in {other.folder for other in waiting} and wants(task)
+            run = make(task, failed, data_dir=data_dir) if is_ready else None
             if run is not None:
                 put_back = 0
                 yield task, run
@@ -169,12 +189,12 @@ def make(
 def _make(task: Task, data_dir: str | None, claim: claims.Claim) -> Run:
     key = ""
     try:
-        found = _find_data(task, data_dir)
-        key = _key(found, task)
+        found = _fingerprints(task, data_dir)
+        key = identity.key(task.cell.work, list(found.values()))
         about = _about(task, found)
         _prepare(task, key)
         earlier, began = _seconds_before(task), time.perf_counter()
-        metrics = _work(task, found, claim)
+        metrics = _work(task, data_dir, claim)
         seconds = earlier + time.perf_counter() - began
         return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
     except data.MissingDataError as error:
@@ -184,12 +204,8 @@ def _make(task: Task, data_dir: str | None, claim: claims.Claim) -> Run:
         return store.write(task.folder, Status.FAILED, key, error=text)
 
 
-def _find_data(task: Task, data_dir: str | None) -> dict[str, data.Available]:
-    return {name: data.find(name, data_dir) for name in task.cell.work.data_sets}
-
-
-def _key(found: Mapping[str, data.Available], task: Task) -> str:
-    return identity.key(task.cell.work, [one.fingerprint for one in found.values()])
+def _fingerprints(task: Task, data_dir: str | None) -> dict[str, str]:
+    return {name: data.fingerprint(name, data_dir) for name in task.cell.work.data_sets}
 
 
 def _prepare(task: Task, key: str) -> None:
@@ -202,21 +218,16 @@ def _prepare(task: Task, key: str) -> None:
     run.files.mkdir(exist_ok=True)
 
 
-def _work(task: Task, found: Mapping[str, data.Available], claim: claims.Claim) -> dict[str, float]:
+def _work(task: Task, data_dir: str | None, claim: claims.Claim) -> dict[str, float]:
     work, folder = task.cell.work, task.folder / "files"
     start = _start_of(task)
     if isinstance(work, Training):
-        values = {**work.flags, "seed": str(task.seed)}
-        ((_, data_set),) = found.items()
-        if data_set.data_dir is not None:
-            values["data_dir"] = data_set.data_dir
-        if start is not None:
-            values["start_from"] = str(start)
+        values = {**work.flags, "seed": task.seed, "data_dir": data_dir}
+        values |= {} if start is None else {"start_from": str(start)}
         with one.run(RunConfig.of(**values), folder, on_round=claim.note) as result:
             metrics = {k: v for k, v in result.summary.items() if isinstance(v, int | float)}
     else:
-        # Functions read all their data sets at one place; without any, they need none.
-        place = next((one.data_dir for one in found.values()), None)
+        place = data_dir if work.data_sets else None
         arguments = {**work.arguments} if start is None else {**work.arguments, "start_from": start}
         metrics = dict(work.function(seed=task.seed, folder=folder, data_dir=place, **arguments))
     if wrong := {name: value for name, value in metrics.items() if not math.isfinite(value)}:
@@ -246,11 +257,11 @@ def _seconds_before(task: Task) -> float:
     return 0.0
 
 
-def _about(task: Task, found: Mapping[str, data.Available]) -> dict[str, Any]:
+def _about(task: Task, fingerprints: Mapping[str, str]) -> dict[str, Any]:
     return {
         "commits": [commit()],
         "code": code.short(identity.code_of(task.cell.work)),
-        "data": {name: one.fingerprint for name, one in found.items()},
+        "data": fingerprints,
         "versions": {
             "Python": platform.python_version(),
             "TensorFlow": tf.__version__,

@@ -1,10 +1,9 @@
 """A table or figure as it will be shown: the paper's numbers beside ours, all as text."""
 
-import base64
 import io
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments.study import runner, statistics
@@ -13,61 +12,80 @@ from experiments.study.measures import Measure
 from experiments.study.statistics import Estimate, Verdict
 from experiments.study.store import Results, Status
 
+NOT_HERE = "not at this scale"
+
+
+class Number(NamedTuple):
+    """A number of ours, in the unit of its table or check.
+
+    Attributes:
+      found: The mean with its interval; None while there is none.
+      more: What is said of it, or why there is none.
+      p: Of the paired t test of a check.
+    """
+
+    found: Estimate | None
+    more: str
+    p: str = "-"
+
+    def text(self, digits: int) -> str:
+        """Returns the mean with its interval, and what is said of it."""
+        if self.found is None:
+            return self.more
+        mean, low, high = (Form(digits).text(x) if x is not None else "" for x in self.found[:3])
+        return f"{mean} {f'[{low}, {high}]' if low else '(1 seed)'}{self.more}"
+
 
 class Entry(NamedTuple):
-    """One place of a table; what is missing is empty.
+    """One place of a table.
 
     Attributes:
       ours: Our mean with its interval, or why there is none.
-      paper: What the paper prints.
+      found: The same as numbers.
+      paper: What the paper prints; empty for nothing.
       difference: Ours minus the paper's.
       marked: What is wrong with the paper's value.
-      found: Our mean and interval, in the unit of the table.
     """
 
     row: str
     column: str
     ours: str
-    paper: str
-    difference: str
-    marked: str
     found: Estimate | None
+    paper: str = ""
+    difference: str = ""
+    marked: str = ""
 
 
 class FilledTable(NamedTuple):
     """A table with its entries by (row, column)."""
 
-    table: Table
+    title: str
     entries: dict[tuple[str, str], Entry]
 
 
 class JudgedCheck(NamedTuple):
-    """A check and what our runs say of it.
+    """A check and our number."""
 
-    Attributes:
-      ours: Our mean with its interval, or why there is none.
-      margin: What it has to exceed.
-      p: Of the paired t test.
-      excess: By how much our mean exceeds the margin; infinite without a mean.
-      seeds: How many seeds the mean is of.
-    """
-
-    name: str
-    ours: str
-    margin: str
-    p: str
-    verdict: Verdict
-    excess: float = math.inf
-    seeds: int = 0
+    check: Check
+    number: Number
 
     @property
-    def row(self) -> list[str]:
-        """As it stands in a table, with the head `CHECK_HEAD`."""
-        return [self.name, self.ours, self.margin, self.p, self.verdict.value]
+    def verdict(self) -> Verdict:
+        """Whether the mean exceeds the margin, as far as its interval can tell."""
+        return statistics.verdict(self.number.found, self.check.margin * self.check.form.factor)
 
+    @property
+    def excess(self) -> float:
+        """By how much the mean exceeds the margin; infinite without a mean."""
+        found, check = self.number.found, self.check
+        return math.inf if found is None else found.mean - check.margin * check.form.factor
 
-NOT_HERE = "not at this scale"
-CHECK_HEAD = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
+    @property
+    def texts(self) -> list[str]:
+        """Its name, our mean with its interval, the margin, p and the verdict."""
+        (name, _, margin, form), number = self.check, self.number
+        ours, verdict = number.text(form.digits), self.verdict.value
+        return [name, ours, form.text(margin), number.p, verdict]
 
 
 class Judged(NamedTuple):
@@ -88,19 +106,12 @@ class Judged(NamedTuple):
         return min(having, key=lambda check: check.excess)
 
 
-class DrawnFigure(NamedTuple):
-    """A figure beside what the paper's shows: SVG in base64; None while there is none yet."""
-
-    title: str
-    paper_shows: str
-    svg: str | None
-
-
 class Section(NamedTuple):
     """All that a page shows of one scale of a table or figure.
 
     Attributes:
       seeds: The seeds asked for.
+      pictures: The figures as SVG; None where nothing was run to draw.
       counts: How many runs have which outcome.
       made: With which commits, on what, and in how many hours the runs were made.
       results: The runs; None if they were not kept.
@@ -111,7 +122,7 @@ class Section(NamedTuple):
     seeds: Sequence[int]
     tables: list[FilledTable]
     claims: list[Judged]
-    figures: list[DrawnFigure]
+    pictures: list[bytes | None]
     counts: str
     made: str
     results: Results | None = None
@@ -122,9 +133,14 @@ class Section(NamedTuple):
         return f"{self.experiment.paper}-{self.experiment.name}-{self.scale}"
 
     @property
+    def note(self) -> str:
+        """What differs from the paper's settings."""
+        return self.experiment.scales[self.scale].note
+
+    @property
     def command(self) -> str:
         """What makes its runs."""
-        own = f"python -m experiments.{self.experiment.id} --scale={self.scale}"
+        own = f"python -m experiments.reproduce {self.experiment.id} --scale={self.scale}"
         command = self.experiment.command or own
         if len(self.seeds) != self.experiment.scales[self.scale].num_seeds:
             command += f" --seeds={len(self.seeds)}"
@@ -133,14 +149,18 @@ class Section(NamedTuple):
 
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
+
+    def numbers(of: Iterable[Place | Check]) -> list[Number]:
+        return [_number(one, experiment, results) for one in of]
+
     return Section(
         experiment,
         results.scale,
         results.seeds,
-        [_fill(table, experiment, results) for table in experiment.tables_of(results.scale)],
+        [_filled(t, numbers(t.places), experiment) for t in experiment.tables_of(results.scale)],
         [
-            Judged(claim.text, [_check(check, experiment, results) for check in claim.checks])
-            for claim in experiment.claims_of(results.scale)
+            Judged(c.text, list(map(JudgedCheck, c.checks, numbers(c.checks))))
+            for c in experiment.claims_of(results.scale)
         ],
         [_draw(figure, results) for figure in experiment.figures],
         _counts(experiment, results),
@@ -151,75 +171,60 @@ def section(experiment: Experiment, results: Results) -> Section:
 
 def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
     """Makes a section of what a page said of it before runs were kept: `results.published`."""
-    entries = {tuple(entry[:3]): entry[3:] for entry in known["entries"]}
-
-    def filled(table: Table) -> FilledTable:
-        shown = {}
-        for place in table.places:
-            if found := entries.get((table.title, *place[:2])):
-                *numbers, more = found
-                shown[place[:2]] = _entry(place, table, experiment, Estimate(*numbers), more)
-        return FilledTable(table, shown)
-
-    def judged(check: Check, found: Sequence[Any]) -> JudgedCheck:
-        estimate, (margin, verdict, p, more) = Estimate(*found[:4]), found[4:]
-        wanted, least = check.form.text(check.margin), check.margin * check.form.factor
-        if wanted != margin:  # The claim has changed since.
-            verdict = statistics.verdict(estimate, least).value
-        ours = with_interval(estimate, Form(check.form.digits)) + more
-        of = (Verdict(verdict), estimate.mean - least, estimate.num_seeds)
-        return JudgedCheck(check.name, ours, wanted, p, *of)
-
+    entries = {tuple(one[:3]): Number(Estimate(*one[3:7]), one[7]) for one in known["entries"]}
+    claims = {
+        text: [Number(Estimate(*one[:4]), more, p) for *one, p, more in checks]
+        for text, checks in known["claims"].items()
+    }
+    tables = experiment.tables_of(scale)
     return Section(
         experiment,
         scale,
         known["seeds"],
-        [filled(table) for table in experiment.tables_of(scale)],
         [
-            Judged(c.text, list(map(judged, c.checks, known["claims"][c.text])))
-            for c in experiment.claims_of(scale)
-            if c.text in known["claims"]
+            _filled(t, [entries.get((t.title, *p[:2])) for p in t.places], experiment)
+            for t in tables
         ],
-        [DrawnFigure(f.title, f.paper_shows, None) for f in experiment.figures],
+        [
+            Judged(c.text, list(map(JudgedCheck, c.checks, claims[c.text])))
+            for c in experiment.claims_of(scale)
+            if c.text in claims
+        ],
+        [None for _ in experiment.figures],
         known["counts"],
         f"commit {known['commit']} (as published)",
     )
 
 
-def with_interval(found: Estimate, form: Form) -> str:
-    """Returns a mean with its interval as text."""
-    text = form.text(found.mean)
-    if found.low is None or found.high is None:
-        return f"{text} (1 seed)"
-    return f"{text} [{form.text(found.low)}, {form.text(found.high)}]"
-
-
-def _fill(table: Table, experiment: Experiment, results: Results) -> FilledTable:
+def _filled(table: Table, numbers: Iterable[Number | None], experiment: Experiment) -> FilledTable:
+    printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
     entries = {}
-    for place in table.places:
-        if found := place.measure.values(results):
-            estimate = statistics.estimate([value * place.form.factor for value in found])
-            more = _of_seeds(estimate, place.measure, results)
-            more += _chosen_by_test(place.measure, experiment, results.scale)
-        else:
-            estimate, more = None, _why_not(place.measure, results)
-        entries[place[:2]] = _entry(place, table, experiment, estimate, more)
-    return FilledTable(table, entries)
+    for place, number in zip(table.places, numbers, strict=True):
+        if number is None:
+            continue
+        unit, found = Form(place.form.digits), number.found
+        entry = Entry(*place[:2], number.text(unit.digits), found)
+        if paper := printed.get(place[:2]):
+            interval = f" ± {unit.text(paper.interval)}" if paper.interval else ""
+            gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
+            text = unit.text(paper.value) + interval
+            entry = entry._replace(paper=text, difference=gap, marked=paper.note)
+        entries[place[:2]] = entry
+    return FilledTable(table.title, entries)
 
 
-def _entry(
-    place: Place, table: Table, experiment: Experiment, found: Estimate | None, more: str
-) -> Entry:
-    """An entry of a mean in the unit of the table and what is said of it; or why there is none."""
-    unit = Form(place.form.digits)
-    ours = more if found is None else with_interval(found, unit) + more
-    papers = [p for p in experiment.printed if (p.row, p.column) == place[:2]]
-    if not papers or not table.compare:
-        return Entry(*place[:2], ours, "", "", "", found)
-    (paper,) = papers
-    text = unit.text(paper.value) + (f" ± {unit.text(paper.interval)}" if paper.interval else "")
-    gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
-    return Entry(*place[:2], ours, text, gap, paper.note, found)
+def _number(one: Place | Check, experiment: Experiment, results: Results) -> Number:
+    values = [value * one.form.factor for value in one.measure.values(results)]
+    if not values:
+        return Number(None, _why_not(one.measure, results))
+    found = statistics.estimate(values)
+    cells = experiment.scales[results.scale].cells
+    by_test = any(c.work.uses_test_data for c in cells if c.name in one.measure.cells)
+    more = ", chosen by test data" if by_test else ""
+    if isinstance(one, Place):
+        return Number(found, _of_seeds(found, one.measure, results) + more)
+    p = statistics.paired_t_test(values, one.margin * one.form.factor)
+    return Number(found, more, "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}")
 
 
 def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
@@ -240,52 +245,24 @@ def _why_not(measure: Measure, results: Results) -> str:
     return "not determined" if statuses else NOT_HERE
 
 
-def _chosen_by_test(measure: Measure, experiment: Experiment, scale: str) -> str:
-    """What is said of a number for which test examples decided how long something was trained."""
-    works = [c.work for c in experiment.scales[scale].cells if c.name in measure.cells]
-    return ", chosen by test data" if any(work.uses_test_data for work in works) else ""
-
-
-def _check(check: Check, experiment: Experiment, results: Results) -> JudgedCheck:
-    found, form = check.measure.values(results), check.form
-    margin = form.text(check.margin)
-    if not found:
-        why = _why_not(check.measure, results)
-        return JudgedCheck(check.name, why, margin, "-", Verdict.UNDECIDED)
-    estimate = statistics.estimate(found)
-    p = statistics.paired_t_test(found, check.margin)
-    return JudgedCheck(
-        check.name,
-        with_interval(estimate, form) + _chosen_by_test(check.measure, experiment, results.scale),
-        margin,
-        "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-        statistics.verdict(estimate, check.margin),
-        (estimate.mean - check.margin) * form.factor,
-        estimate.num_seeds,
-    )
-
-
-def _draw(figure: Figure, results: Results) -> DrawnFigure:
+def _draw(figure: Figure, results: Results) -> bytes | None:
     drawing = figure.draw(results)
     if drawing is None:
-        return DrawnFigure(figure.title, figure.paper_shows, None)
+        return None
     import matplotlib as mpl
 
     buffer = io.BytesIO()
     # The same bytes for the same figure.
     with mpl.rc_context({"svg.hashsalt": figure.title}):
         drawing.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = base64.b64encode(buffer.getvalue()).decode()
-    return DrawnFigure(figure.title, figure.paper_shows, svg)
+    return buffer.getvalue()
 
 
 def _counts(experiment: Experiment, results: Results) -> str:
     counts = Counter(run.status for run in results.runs.values())
     parts = [f"{counts[s]} {s.value.replace('_', ' ')}" for s in Status if counts[s]]
-    cells = {cell.name: cell for cell in experiment.scales[results.scale].cells}
-    reasons = (runner.why_outdated(cells[name], run) for (name, _), run in results.runs.items())
-    if outdated := sum(map(bool, reasons)):
-        parts.append(f"{outdated} of them of earlier code")
+    if earlier := len(runner.outdated(experiment, results)):
+        parts.append(f"{earlier} of them of earlier code")
     return ", ".join(parts)
 
 

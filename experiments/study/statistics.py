@@ -50,9 +50,9 @@ def paired_t_test(differences: Sequence[float], margin: float = 0.0) -> float | 
     return float(stats.ttest_1samp(differences, margin).pvalue)
 
 
-def verdict(found: Estimate, margin: float = 0.0) -> Verdict:
+def verdict(found: Estimate | None, margin: float = 0.0) -> Verdict:
     """Says whether a value lies above a margin, as far as its interval can tell."""
-    if found.low is None or found.high is None:
+    if found is None or found.low is None or found.high is None:
         return Verdict.UNDECIDED
     if found.low > margin:
         return Verdict.HOLDS

@@ -4,11 +4,12 @@ OUTPUT_DIR/<paper>/runs/<what>/seed<k>/result.json, and the run's own files in f
 OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
 """
 
+import base64
 import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,15 @@ class Status(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One cell with one seed, as it stands on disk; the record is its `result.json`."""
+    """One cell with one seed, as it stands on disk.
+
+    The record is its `result.json`, and what was asked of its files, which merged results keep:
+    'curves', 'tables' and 'contents' (base64), each by name.
+    """
 
     folder: Path
     status: Status
-    record: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    record: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def files(self) -> Path:
@@ -55,22 +60,40 @@ class Run:
           ValueError: If the file is not as the run left it.
         """
         path = self.files / name
-        if not path.is_file() or _digest(path.read_bytes()) != self.record["files"].get(name):
+        content = path.read_bytes() if path.is_file() else None
+        if content is None or _digest(content) != self.record["files"].get(name):
             raise ValueError(
                 f"{path} is not as its run left it. Delete {self.folder} to make the run again."
             )
+        if name not in ("metrics.csv", "clients.csv"):  # These are asked for by their parts.
+            self._once("contents", name, lambda: base64.b64encode(content).decode())
         return path
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""
-        rows = [row for row in records.read_table(self.file("metrics.csv")) if row[column]]
-        return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
+
+        def read() -> tuple[list[int], list[float]]:
+            rows = [row for row in records.read_table(self.file("metrics.csv")) if row[column]]
+            return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
+
+        rounds, values = self._once("curves", column, read)
+        return rounds, values
 
     def clients(self) -> list[Mapping[str, str]]:
         """Returns the rows of `clients.csv` about test examples after the last round."""
-        table = records.read_table(self.file("clients.csv"))
-        rows = [row for row in table if row["split"] == "test"]
-        return [row for row in rows if row["round"] == rows[-1]["round"]]
+
+        def read() -> list[Mapping[str, str]]:
+            table = records.read_table(self.file("clients.csv"))
+            rows = [row for row in table if row["split"] == "test"]
+            return [row for row in rows if row["round"] == rows[-1]["round"]]
+
+        return self._once("tables", "clients.csv", read)
+
+    def _once(self, kind: str, name: str, read: Callable[[], Any]) -> Any:
+        known = self.record.setdefault(kind, {})
+        if name not in known:
+            known[name] = read()
+        return known[name]
 
 
 def read(folder: Path) -> Run:

@@ -16,29 +16,26 @@ def _cell(size: settings.Size, data: str, rounds: int, num_seeds: int | None = N
     flags = dict(s.Training(size[f"{data}/unimodal"] | {"method": "waffle"}).flags)
     del flags["method"]
     arguments = {"flags": flags, "methods": ("waffle", "fed_avg"), "rounds": rounds}
-    return s.Cell(data, s.Call(round_times, arguments, (flags["dataset"],), alone=True), num_seeds)
+    data_sets = (flags["dataset"],)
+    work = s.Call(round_times, arguments, data_sets, alone=True, scales_with="rounds")
+    return s.Cell(data, work, num_seeds)
 
 
-_MNIST = _cell(settings.PAPER, MNIST, 20)
 _OTHERS = [_cell(settings.CONVOLUTIONS, data, 6, num_seeds=3) for data in (FMNIST, CIFAR)]
 _NOTE = "MNIST: 20 rounds per method, 5 seeds. Others: half as many clients, 6 rounds, 3 seeds."
-_PAPER_NOTE = "The paper's rounds, 20 per method, 5 seeds."
 
 EXPERIMENT = s.Experiment(
     "waffle.cost",
     "Not in the paper: what a round costs",
-    scales={
-        "smoke": s.Scale([_cell(settings.SMOKE, d, 1) for d in DATA], 1, settings.SMOKE_NOTE),
-        "quick": s.Scale([_MNIST, *_OTHERS], 5, _NOTE),
-        "paper": s.Scale([_cell(settings.PAPER, d, 20) for d in DATA], 5, _PAPER_NOTE),
-    },
+    scales=settings.scales(
+        [_cell(settings.SMOKE, data, 1) for data in DATA],
+        s.Scale([_cell(settings.PAPER, MNIST, 20), *_OTHERS], 5, _NOTE),
+        [_cell(settings.PAPER, data, 20) for data in DATA],
+        "The paper's rounds, 20 per method, 5 seeds.",
+    ),
     tables=[
         s.table(
-            "Median time of alternating rounds",
-            [*DATA],
-            _COLUMNS,
-            lambda data, of: of(data),
-            s.Form(),
+            "Median time of alternating rounds", [*DATA], _COLUMNS, lambda d, of: of(d), s.Form()
         )
     ],
     claims=[
@@ -50,6 +47,3 @@ EXPERIMENT = s.Experiment(
         for data in DATA
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

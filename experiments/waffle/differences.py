@@ -1,8 +1,7 @@
 """Ablation of the settings that Table 1 depends on and the paper does not print."""
 
 import experiments.study as s
-from experiments.waffle import settings
-from experiments.waffle.settings import ACCURACY, FED_AVG, WAFFLE
+from experiments.waffle.settings import ACCURACY, FED_AVG, PAPER, SMOKE, WAFFLE, Size, cells, scales
 
 _AS_TAKEN = "as in Table 1"
 # What is different -> flags, over those of Table 1; None takes the flag away.
@@ -17,43 +16,36 @@ _OTHERS = {
     "shards of the sorted set, some of two classes": {"single_class": False},
 }
 _COLUMNS = {
-    "Last round": lambda cell: s.metric(cell, ACCURACY),
-    "Mean of the last ten": lambda cell: s.last_rounds(cell, ACCURACY),
-    "Best round, chosen by test data": lambda cell: s.of_curve(cell, ACCURACY, lambda _, y: max(y)),
+    "Last round": s.metric,
+    "Mean of the last ten": s.last_rounds,
+    "Best round, chosen by test data": lambda cell, of: s.of_curve(cell, of, lambda _, y: max(y)),
 }
 
 
-def _cells(size: settings.Size, *methods: str) -> tuple[s.Cell, ...]:
-    return settings.cells(size, ["MNIST/unimodal"], methods, "/{other}", other=_OTHERS)
+def _cells(size: Size, *methods: str) -> tuple[s.Cell, ...]:
+    return cells(size, ["MNIST/unimodal"], methods, "/{other}", other=_OTHERS)
 
 
-_CELLS = _cells(settings.PAPER, FED_AVG, WAFFLE)
+_QUICK = s.Scale(_cells(PAPER, FED_AVG, WAFFLE), 2, "The paper's settings, 2 seeds.")
 
 
 def _table(method: str) -> s.Table:
-    cells = {other: f"MNIST/unimodal/{method}/{other}" for other in _OTHERS}
+    rows = {other: f"MNIST/unimodal/{method}/{other}" for other in _OTHERS}
     title = f"{method} on MNIST, unimodal"
-    return s.table(title, cells, _COLUMNS, lambda cell, of: of(cell), compare=False)
+    return s.table(title, rows, _COLUMNS, lambda cell, of: of(cell, ACCURACY), compare=False)
 
 
 def _claim(other: str) -> s.Claim:
-    ours, taken = (f"MNIST/unimodal/FedAvg/{of}" for of in (other, _AS_TAKEN))
     name = f"FedAvg, {other}: mean of the last ten, above that {_AS_TAKEN}"
-    gain = s.last_rounds(ours, ACCURACY) - s.last_rounds(taken, ACCURACY)
-    return s.claim(f"Ours: FedAvg is more accurate with this: {other}", {name: gain})
+    both = (f"MNIST/unimodal/FedAvg/{of}" for of in (other, _AS_TAKEN))
+    ours, taken = (s.last_rounds(cell, ACCURACY) for cell in both)
+    return s.claim(f"Ours: FedAvg is more accurate with this: {other}", {name: ours - taken})
 
 
 EXPERIMENT = s.Experiment(
     "waffle.differences",
     "Not in the paper: which unprinted settings matter for accuracy",
-    scales={
-        "smoke": s.Scale(_cells(settings.SMOKE, FED_AVG), 1, settings.SMOKE_NOTE),
-        "quick": s.Scale(_CELLS, 2, "The paper's settings, 2 seeds."),
-        "paper": s.Scale(_CELLS, 5, settings.PAPER_NOTE),
-    },
+    scales=scales(_cells(SMOKE, FED_AVG), _QUICK, _QUICK.cells),
     tables=[_table(FED_AVG), _table(WAFFLE)],
     claims=[_claim(other) for other in _OTHERS if other != _AS_TAKEN],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

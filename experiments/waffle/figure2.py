@@ -1,11 +1,10 @@
 """Figure 2 of WAFFLe: accuracy of the clients of either sub-population; the runs are Table 2's."""
 
-import itertools
-
 import experiments.study as s
-from experiments.waffle.settings import DATA, FED_AVG, WAFFLE, scales
+from experiments.waffle.settings import DATA, FED_AVG, WAFFLE, main_scales
 
 _METHODS = (FED_AVG, WAFFLE)
+_CELLS = {f"{data}, {m}": f"{data}/multimodal/{m}" for data in DATA for m in _METHODS}
 _COLUMNS = {
     "Lowest client": "local_test_accuracy_min",
     "Mean of the worst tenth": "local_test_accuracy_worst_decile",
@@ -18,18 +17,17 @@ def _draw(results: s.Results):
     from tff_het.evaluation import figures
 
     panels: dict[str, dict[str, list[float]]] = {}
-    for data, method in itertools.product(DATA, _METHODS):
-        for run in results.of(f"{data}/multimodal/{method}"):
-            for row in run.clients():
-                groups = panels.setdefault(f"{data}, {method}", {})
-                groups.setdefault(row["group"], []).append(float(row["accuracy"]))
+    for panel, cell in _CELLS.items():
+        for row in [row for run in results.of(cell) for row in run.clients()]:
+            groups = panels.setdefault(panel, {})
+            groups.setdefault(row["group"], []).append(float(row["accuracy"]))
     return figures.histograms_by_group(panels, columns=len(_METHODS)) if panels else None
 
 
 EXPERIMENT = s.Experiment(
     "waffle.figure2",
     "Figure 2: accuracy of the clients in both sub-populations",
-    scales=scales(["multimodal"], _METHODS),
+    scales=main_scales(["multimodal"], _METHODS),
     tables=[
         s.table(data, {m: f"{data}/multimodal/{m}" for m in _METHODS}, _COLUMNS, s.metric)
         for data in DATA
@@ -43,6 +41,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -95,6 +95,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -32,18 +32,15 @@ def allocate(
     `counts` [clients, classes] and each client's `group`.
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir)
-    labels = [
-        np.concatenate([part["y"] for part in (one.train, one.validation, one.test)])
-        for one in made.population
-    ]
-    counts = np.stack([np.bincount(y, minlength=made.dataset.num_classes) for y in labels])
+    train, test, classes = made.dataset.train["y"], made.dataset.test["y"], made.dataset.num_classes
+    count = made.partition.class_counts
+    counts = count(train, "train", classes) + count(test, "test", classes)
     groups = np.array(made.population.groups)
     np.savez(folder / _COUNTS, counts=counts, group=groups)
-    held = np.stack([counts[groups == group].any(axis=0) for group in sorted(set(groups))])
-    classes, examples = (counts > 0).sum(axis=1), counts.sum(axis=1)
-    assigned = len(made.dataset.train["y"]) + len(made.dataset.test["y"])
-    found = {"clients": len(counts), "left_over": assigned - examples.sum()}
-    for name, of_clients in {"classes": classes, "examples": examples}.items():
+    held = np.stack([counts[groups == group].any(axis=0) for group in set(groups)])
+    examples = counts.sum(axis=1)
+    found = {"clients": len(counts), "left_over": len(train) + len(test) - examples.sum()}
+    for name, of_clients in {"classes": (counts > 0).sum(axis=1), "examples": examples}.items():
         found |= {f"fewest_{name}": of_clients.min(), f"most_{name}": of_clients.max()}
     if len(held) > 1:
         found[_SHARED] = held.all(axis=0).sum()
@@ -99,6 +96,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

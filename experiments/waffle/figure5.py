@@ -1,7 +1,7 @@
 """Figure 5 of WAFFLe: accuracy over the rounds, unimodal; the runs are Table 1's."""
 
 import experiments.study as s
-from experiments.waffle.settings import ACCURACY, DATA, FED_AVG, FED_PROX, WAFFLE, scales
+from experiments.waffle.settings import ACCURACY, DATA, FED_AVG, FED_PROX, WAFFLE, main_scales
 
 _METHODS = (FED_AVG, FED_PROX, WAFFLE)
 # Data -> method -> the cell, and the column of its `metrics.csv`.
@@ -17,7 +17,7 @@ def _table(data: str) -> s.Table:
 EXPERIMENT = s.Experiment(
     "waffle.figure5",
     "Figure 5: training curves, unimodal",
-    scales=scales(["unimodal"], _METHODS),
+    scales=main_scales(["unimodal"], _METHODS),
     tables=[_table(data) for data in DATA],
     claims=[
         s.better(
@@ -38,6 +38,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

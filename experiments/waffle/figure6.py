@@ -1,7 +1,7 @@
 """Figure 6 of WAFFLe: accuracy of both sub-populations over the rounds; the runs are Table 2's."""
 
 import experiments.study as s
-from experiments.waffle.settings import DATA, FED_AVG, MAJORITY, MINORITY, WAFFLE, scales
+from experiments.waffle.settings import DATA, FED_AVG, MAJORITY, MINORITY, WAFFLE, main_scales
 
 _LINES = [
     (f"{method}, {group}", method, column)
@@ -40,7 +40,7 @@ def _claims(data: str) -> list[s.Claim]:
 EXPERIMENT = s.Experiment(
     "waffle.figure6",
     "Figure 6: training curves of both sub-populations",
-    scales=scales(["multimodal"], [FED_AVG, WAFFLE]),
+    scales=main_scales(["multimodal"], [FED_AVG, WAFFLE]),
     tables=[_table(data) for data in DATA],
     claims=[claim for data in DATA for claim in _claims(data)],
     figures=[
@@ -52,6 +52,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -9,12 +9,15 @@ _METHODS = (FED_AVG, WAFFLE)
 _CLASSES = {z: {"shards_per_client": z} for z in ("3", "4")}
 # Column -> method -> the cell, and the column of its `metrics.csv`.
 _CURVES = {f"Z = {z}": {m: (f"{_CIFAR}/{m}/Z={z}", ACCURACY) for m in _METHODS} for z in _CLASSES}
-_NOTE = "30 rounds instead of 100, in which 5 % of the clients train instead of 10 %."
 _QUOTE = "outperforms FedAvg by 7.20% and 2.74%, respectively"
 
 
 def _cells(size: settings.Size) -> tuple[s.Cell, ...]:
     return settings.cells(size, [_CIFAR], _METHODS, "/Z={classes}", classes=_CLASSES)
+
+
+_NOTE = "30 rounds instead of 100, in which 5 % of the clients train instead of 10 %."
+_QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 2, _NOTE)
 
 
 def _accuracy(row: str, curves: dict[str, tuple[str, str]]) -> s.Measure:
@@ -26,11 +29,7 @@ def _accuracy(row: str, curves: dict[str, tuple[str, str]]) -> s.Measure:
 EXPERIMENT = s.Experiment(
     "waffle.figure7",
     "Figure 7: less heterogeneity on CIFAR-10",
-    scales={
-        "smoke": s.Scale(_cells(settings.SMOKE), 1, settings.SMOKE_NOTE),
-        "quick": s.Scale(_cells(settings.CONVOLUTIONS), 2, _NOTE),
-        "paper": s.Scale(_cells(settings.PAPER), 5, settings.PAPER_NOTE),
-    },
+    scales=settings.scales(_cells(settings.SMOKE), _QUICK, _cells(settings.PAPER)),
     tables=[
         s.table("Local test accuracy after the last round", [*_METHODS, _GAIN], _CURVES, _accuracy)
     ],
@@ -50,6 +49,3 @@ EXPERIMENT = s.Experiment(
         )
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -6,8 +6,6 @@ import experiments.study as s
 from experiments.waffle import settings
 
 _MNIST = "MNIST/unimodal"
-_ACCURACY = "local_validation_accuracy_mean"
-_NOTE = "The paper's settings, all values, 5 seeds."
 
 
 def search(
@@ -25,27 +23,28 @@ def search(
         flags = {value: {flag: value, "validation_fraction": 0.1} for value in searched}
         return settings.cells(size, of, [method], f"/{flag}={{value}}", value=flags)
 
-    def rows(of: str, searched: Iterable[str]) -> dict[str, str]:
-        return {f"{flag} = {value}": f"{of}/{method}/{flag}={value}" for value in searched}
+    def accuracy(value: str, of: str = _MNIST) -> s.Measure:
+        return s.metric(f"{of}/{method}/{flag}={value}", "local_validation_accuracy_mean")
 
     note = f"Unimodal MNIST, {len(few)} of {len(values)} values, 30 rounds instead of 100, 2 seeds."
-    columns = {"Validation accuracy": _ACCURACY}
-    (best, first), *_, (worst, last) = rows(_MNIST, few).items()
-    gain = s.metric(first, _ACCURACY) - s.metric(last, _ACCURACY)
+    rows = {f"{flag} = {value}": value for value in values}
     title_of = "{}: accuracy on validation examples".format
+    best, *_, worst = few
+    gain = f"validation accuracy of {flag} = {best} - {flag} = {worst}"
     return s.Experiment(
         f"waffle.{name}",
         title,
-        scales={
-            "smoke": s.Scale(cells(settings.SMOKE, [_MNIST], values), 1, settings.SMOKE_NOTE),
-            "quick": s.Scale(cells(settings.SHORT, [_MNIST], few), 2, note),
-            "paper": s.Scale(cells(settings.PAPER, settings.PAPER, values), 5, _NOTE),
-        },
+        scales=settings.scales(
+            cells(settings.SMOKE, [_MNIST], values),
+            s.Scale(cells(settings.SHORT, [_MNIST], few), 2, note),
+            cells(settings.PAPER, settings.PAPER, values),
+            "The paper's settings, all values, 5 seeds.",
+        ),
         tables=[
-            s.table(title_of(of.replace("/", ", ")), rows(of, values), columns, s.metric)
+            s.table(title_of(of.replace("/", ", ")), rows, {"Validation accuracy": of}, accuracy)
             for of in settings.PAPER
         ],
-        claims=[s.claim(claim, {f"validation accuracy of {best} - {worst}": gain})],
+        claims=[s.claim(claim, {gain: accuracy(best) - accuracy(worst)})],
     )
 
 
@@ -58,6 +57,3 @@ EXPERIMENT = search(
     ("0.001", "0.1", "1", "5"),
     "(MNIST, unimodal) q = 0.001 is better than the largest q.",
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

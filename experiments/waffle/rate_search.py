@@ -1,6 +1,5 @@
 """Searches the learning rate of WAFFLe's posteriors on validation examples."""
 
-import experiments.study as s
 from experiments.waffle import q_search
 
 EXPERIMENT = q_search.search(
@@ -12,6 +11,3 @@ EXPERIMENT = q_search.search(
     ("100000", "1000", "1"),
     "(MNIST, unimodal) Posteriors that learn faster than everything else do better.",
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -78,7 +78,14 @@ def cells(
     return s.cells("{partition}/{method}" + name, {}, **(first | more))
 
 
-def scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.Scale]:
+def scales(
+    smoke: Sequence[s.Cell], quick: s.Scale, full: Sequence[s.Cell], note: str = PAPER_NOTE
+) -> dict[str, s.Scale]:
+    """Returns the scales of cells of size `SMOKE`, of some, and of the paper's, with its note."""
+    return {"smoke": s.Scale(smoke, 1, SMOKE_NOTE), "quick": quick, "paper": s.Scale(full, 5, note)}
+
+
+def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.Scale]:
     """Returns the scales of Tables 1 and 2, and of the figures of their runs."""
 
     def of(which: Size, *data: str, **more: Any) -> tuple[s.Cell, ...]:
@@ -87,24 +94,17 @@ def scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.Scale
 
     quick = of(PAPER, MNIST) + of(CONVOLUTIONS, FMNIST, CIFAR, num_seeds=3)
     note = "MNIST as in the paper, 5 seeds. Others: 30 rounds, 5 % of the clients in each, 3 seeds."
-    return {
-        "smoke": s.Scale(of(SMOKE, *DATA), 1, SMOKE_NOTE),
-        "quick": s.Scale(quick, 5, note),
-        "paper": s.Scale(of(PAPER, *DATA), 5, PAPER_NOTE),
-    }
+    return scales(of(SMOKE, *DATA), s.Scale(quick, 5, note), of(PAPER, *DATA))
 
 
 def printed(
-    rows: Mapping[str, str],
-    columns: Sequence[str],
-    place: str,
-    notes: Mapping[str, Mapping[str, str]] | None = None,
+    rows: Mapping[str, str], columns: Sequence[str], place: str, notes: Mapping[str, dict[str, str]]
 ) -> list[s.Printed]:
     """Returns the values of printed rows, with notes by row and column."""
     return [
         value
         for row, quote in rows.items()
-        for value in s.printed(row, columns, quote, place, (notes or {}).get(row))
+        for value in s.printed(row, columns, quote, place, notes.get(row))
     ]
 
 
@@ -117,19 +117,11 @@ BRIEF_NOTE = "Only to see that everything runs: digits, two rounds."
 def attacks(
     attack: Callable[..., Mapping[str, float]], course: dict[str, Any], methods: Mapping[str, str]
 ) -> list[s.Cell]:
-    """Returns attacks of three clients; `course` as `attacking.Course`, and WAFFLe's factors."""
-    of_waffle = {"factors": course["factors"]}
-    more = {"num_clients": 3, **{k: v for k, v in course.items() if k != "factors"}}
-    options = {method: of_waffle if method == "waffle" else {} for method in methods.values()}
+    """Returns attacks of three clients; `course` as `attacking.prepare`, and WAFFLe's factors."""
+    own = {**course, "num_clients": 3}
+    data, options = own["dataset"], {"waffle": {"factors": own.pop("factors")}}
+    more = {"scales_with": "rounds", **own}
     return [
-        s.call(
-            cell,
-            attack,
-            course["dataset"],
-            scales_with="rounds",
-            method=method,
-            options=options[method],
-            **more,
-        )
+        s.call(cell, attack, data, method=method, options=options.get(method, {}), **more)
         for cell, method in methods.items()
     ]

@@ -59,7 +59,7 @@ def _table(data: str) -> s.Table:
 EXPERIMENT = s.Experiment(
     "waffle.table1",
     "Table 1: local test accuracy for Z = 2",
-    scales=settings.scales(_SETTINGS, METHODS),
+    scales=settings.main_scales(_SETTINGS, METHODS),
     tables=[_table(data) for data in DATA],
     printed=settings.printed(_PRINTED, [_SENT, "Unimodal", _ALL], "Table 1", _NOTES),
     claims=[
@@ -73,6 +73,3 @@ EXPERIMENT = s.Experiment(
         for of in _SETTINGS
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -30,8 +30,8 @@ _NOTES = {"CIFAR-10, FedProx": {"Gap": "51.26 - 16.56 is 34.70"}}
 
 
 def _table(data: str) -> s.Table:
-    cells = {f"{data}, {method}": f"{data}/multimodal/{method}" for method in METHODS}
-    return s.table(data, cells, _COLUMNS, lambda cell, of: of[0](cell, of[1]))
+    rows = {f"{data}, {method}": f"{data}/multimodal/{method}" for method in METHODS}
+    return s.table(data, rows, _COLUMNS, lambda cell, of: of[0](cell, of[1]))
 
 
 def _claim(data: str, text: str, metric: str, by: str, form: s.Form = s.PERCENT) -> s.Claim:
@@ -51,11 +51,8 @@ _CLAIMS = (
 EXPERIMENT = s.Experiment(
     "waffle.table2",
     "Table 2: sub-populations",
-    scales=settings.scales(["multimodal"], METHODS),
+    scales=settings.main_scales(["multimodal"], METHODS),
     tables=[_table(data) for data in DATA],
     printed=settings.printed(_PRINTED, [*_ACCURACIES, "Variance"], "Table 2", _NOTES),
     claims=[_claim(data, *claim) for data in DATA for claim in _CLAIMS],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Collection, Iterator
 
 import experiments.study as s
-from experiments.waffle.attacking import BROADCAST, UPDATE, infer_membership
+from experiments.waffle.attacking import infer_membership
 from experiments.waffle.settings import BRIEF, BRIEF_NOTE, FED_AVG, WAFFLE, attacks
 from tff_het.attacks.attacker import FITTED, INITIAL, PRIVATE
+from tff_het.attacks.federations import BROADCAST, UPDATE
 
 _TRAINING = {"local_epochs": 10, "batch_size": 20, "learning_rate": 0.02, "momentum": 0.9}
 _QUICK = {**_TRAINING, "dataset": "cifar10", "model": "lenet5", "num_examples": 400, "rounds": 5}
@@ -102,6 +103,3 @@ EXPERIMENT = s.Experiment(
         ),
     ],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

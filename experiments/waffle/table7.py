@@ -1,6 +1,5 @@
 """Table 7 of WAFFLe: alpha and the number of factors, with sub-populations."""
 
-import experiments.study as s
 from experiments.waffle import table6
 
 EXPERIMENT = table6.experiment(
@@ -8,6 +7,3 @@ EXPERIMENT = table6.experiment(
     "multimodal",
     ["91.83 92.70 93.23", "94.23 94.48 95.26", "94.76 95.15 95.70", "94.70 94.93 95.93"],
 )
-
-if __name__ == "__main__":
-    s.main(EXPERIMENT, __doc__)

@@ -192,14 +192,15 @@ def made_up(rng, n: int, advantage: float) -> Outputs:
         logits[np.arange(n), labels] += more
         return logits, labels
 
-    return Outputs(*draw(advantage), *draw(0.0))
+    logits, labels = map(np.concatenate, zip(draw(advantage), draw(0.0), strict=True))
+    return Outputs(logits, labels, np.repeat([True, False], n))
 
 
 def test_successes_are_counted_as_defined():
     """Members and others that cannot be mistaken; with the victim's exchanged, all is wrong."""
     rng = np.random.default_rng(0)
     shadow, victim = made_up(rng, 50, 40.0), made_up(rng, 50, 40.0)
-    exchanged = Outputs(*victim[2:], *victim[:2])
+    exchanged = victim._replace(member=~victim.member)
     right, wrong = membership.infer([shadow], [victim, exchanged], seed=0)
     assert right.accuracy > 0.95 and right.f1 > 0.95
     assert wrong.accuracy == pytest.approx(1 - right.accuracy)
@@ -236,6 +237,6 @@ def test_what_is_refused(world, federations):
         membership.infer([], [], seed=0)
     rng = np.random.default_rng(0)
     diverged = made_up(rng, 5, 0.0)
-    diverged.members[0, 0] = np.nan
+    diverged.logits[0, 0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         membership.infer([diverged], [], seed=0)

@@ -12,7 +12,7 @@ def outputs(n: int, advantage: float, seed: int = 0) -> Outputs:
     labels = rng.integers(0, 5, [2, n])
     logits = rng.normal(size=(2, n, 5))
     logits[0, np.arange(n), labels[0]] += advantage
-    return Outputs(logits[0], labels[0], logits[1], labels[1])
+    return Outputs(np.concatenate(logits), np.concatenate(labels), np.repeat([True, False], n))
 
 
 def losses(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -23,8 +23,7 @@ def losses(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def test_against_counting():
     """AUC: how often a member's loss is below another's; true positives: of all thresholds."""
     given = outputs(300, 1.0)
-    members = losses(given.members, given.member_labels)
-    others = losses(given.others, given.other_labels)
+    members, others = np.split(losses(given.logits, given.labels), 2)
     found = threshold.on_losses(given)
     assert found.auc == pytest.approx(np.mean(members[:, None] < others))
     rates = [
@@ -53,10 +52,10 @@ def test_against_tensorflow_privacy():
     for advantage in (0.0, 1.0, 3.0):
         given = outputs(500, advantage, seed=int(advantage))
         data = structures.AttackInputData(
-            logits_train=given.members,
-            logits_test=given.others,
-            labels_train=given.member_labels,
-            labels_test=given.other_labels,
+            logits_train=given.logits[given.member],
+            logits_test=given.logits[~given.member],
+            labels_train=given.labels[given.member],
+            labels_test=given.labels[~given.member],
         )
         with np.errstate(divide="ignore", invalid="ignore"):  # In bounds that are not used here.
             (result,) = attack.run_attacks(
@@ -71,6 +70,6 @@ def test_against_tensorflow_privacy():
 
 def test_outputs_that_are_not_finite():
     given = outputs(5, 0.0)
-    given.others[0, 0] = np.inf
+    given.logits[-1, 0] = np.inf
     with pytest.raises(ValueError, match="not finite"):
         threshold.on_losses(given)

@@ -127,11 +127,10 @@ def test_missing_embeddings_say_how_to_make_them(tmp_path, name):
 
 def test_a_study_finds_them(tmp_path):
     save(tmp_path / "fsd_cough")
-    found = study_data.find("fsd_cough", str(tmp_path))
-    assert found.data_dir == str(tmp_path)
-    assert found.fingerprint == datasets.load("fsd_cough", tmp_path).fingerprint()
+    found = study_data.fingerprint("fsd_cough", str(tmp_path))
+    assert found == datasets.load("fsd_cough", tmp_path).fingerprint()
     with pytest.raises(study_data.MissingDataError, match="cifar10_embeddings"):
-        study_data.find("cifar10_embeddings", str(tmp_path))
+        study_data.fingerprint("cifar10_embeddings", str(tmp_path))
 
 
 def test_the_positive_label_is_part_of_a_run(tmp_path):

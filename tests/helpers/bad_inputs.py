@@ -601,7 +601,7 @@ DATA = [
 
 # --- Tables, comparisons, reports -------------------------------------------------------------
 
-_TABLE, _COMPARE, _REPORT = "experiments.hdafl.table3", "experiments.compare", "experiments.report"
+_TABLE, _COMPARE, _REPORT = "experiments.reproduce", "experiments.compare", "experiments.report"
 _HETEROGENEITY = "experiments.heterogeneity"
 MATRIX_FLAGS = (
     "--datasets=digits --partitions=iid --methods=fed_avg --seeds=1 --set=rounds=1 --jobs=1"
@@ -653,12 +653,20 @@ PROGRAMS = [
             lambda record: record.update(status="failed"),
         )
     ),
-    Row("--scale=huge", "--scale=huge", program=_TABLE),
-    Row("--seeds=0", "--seeds=0: expected a whole number", program=_TABLE),
-    Row("--model=mlp", "Unknown command line flag 'model'", program=_TABLE),
-    Row("positional", "Not a flag: positional", program=_TABLE),
-    Row("--output_dir=", "--output_dir is empty: name a folder", program=_TABLE),
-    Row("--scale=smoke --output_dir={in}/a", "{in}/a", program=_TABLE, makes=file("a")),
+    Row("", "Name a table or figure, such as", program=_TABLE),
+    Row("hdafl.table99", "(`experiments.list experiments` shows all); found", program=_TABLE),
+    Row("experiments.hdafl.table3", "found experiments.hdafl.table3", program=_TABLE),
+    Row("hdafl.table3 --scale=huge", "--scale=huge", program=_TABLE),
+    Row("hdafl.table3 --seeds=0", "--seeds=0: expected a whole number", program=_TABLE),
+    Row("hdafl.table3 --model=mlp", "Unknown command line flag 'model'", program=_TABLE),
+    Row("hdafl.table3 positional", "Not a flag: positional", program=_TABLE),
+    Row("hdafl.table3 --output_dir=", "--output_dir is empty: name a folder", program=_TABLE),
+    Row(
+        "hdafl.table3 --scale=smoke --output_dir={in}/a",
+        "{in}/a",
+        program=_TABLE,
+        makes=file("a"),
+    ),
     Row("", "There are no runs in {out}", program=_REPORT),
     Row("--output_dir=", "--output_dir is empty", program=_REPORT),
     Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),

@@ -19,7 +19,7 @@ def written_out(process, strength: float):
     """Algorithm 1: the shared model, and each client's l."""
     w = start_of(process)
     h = [np.zeros_like(v) for v in w]
-    slopes = {client: h for client in range(NUM_CLIENTS)}
+    slopes = dict.fromkeys(range(NUM_CLIENTS), h)
     for cohort in COHORTS:
         sent = []
         for client in cohort:
@@ -55,7 +55,10 @@ def slope_of_the_sum(method: str, **options) -> float:
     """The largest gradient of the clients' mean loss, which is convex, where rounds end."""
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make(
-        "linear", element, CLASSES, lambda x, num_classes, layers: (x, layers.output(num_classes)(x))
+        "linear",
+        element,
+        CLASSES,
+        lambda x, num_classes, layers: (x, layers.output(num_classes)(x)),
     )
     training = LocalTraining(
         tff.learning.optimizers.build_sgdm(0.1), batch_size=16, epochs=10, shuffle=False

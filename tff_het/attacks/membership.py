@@ -56,16 +56,31 @@ class Outputs(NamedTuple):
     """What the attacker's model of a client says, of as many members as others.
 
     Attributes:
-      members: float64 [n, classes], logits.
-      member_labels: int [n].
-      others: float64 [n, classes], logits.
-      other_labels: int [n].
+      logits: float64 [2n, classes].
+      labels: int [2n].
+      member: bool [2n].
     """
 
-    members: np.ndarray
-    member_labels: np.ndarray
-    others: np.ndarray
-    other_labels: np.ndarray
+    logits: np.ndarray
+    labels: np.ndarray
+    member: np.ndarray
+
+    @property
+    def right(self) -> np.ndarray:
+        """Whether the most likely class is the right one, bool [2n]."""
+        return self.logits.argmax(axis=-1) == self.labels
+
+    def log_probabilities(self) -> np.ndarray:
+        """Returns those of all classes, [2n, classes].
+
+        Raises:
+          ValueError: If a logit is not finite.
+        """
+        if not np.isfinite(self.logits).all():
+            raise ValueError(
+                "A model under attack has outputs that are not finite: it has diverged."
+            )
+        return scipy.special.log_softmax(self.logits, axis=-1)
 
 
 class Success(NamedTuple):
@@ -92,12 +107,11 @@ def ask(attacker: Attacker, target: Target) -> Outputs:
             "Chance is 0.5 where there are as many members as others, one or more; found "
             f"{sizes[0]} and {sizes[1]}."
         )
-    model = attacker.reconstruct(target.seen)
+    model, both = attacker.reconstruct(target.seen), (target.members, target.others)
     return Outputs(
-        attacker.logits(model, target.members),
-        np.asarray(target.members["y"]),
-        attacker.logits(model, target.others),
-        np.asarray(target.others["y"]),
+        np.concatenate([attacker.logits(model, examples) for examples in both]),
+        np.concatenate([examples["y"] for examples in both]),
+        np.repeat([True, False], sizes),
     )
 
 
@@ -117,53 +131,24 @@ def infer(shadows: Sequence[Outputs], victims: Sequence[Outputs], *, seed: int) 
     """
     if not shadows:
         raise ValueError("The attack learns from shadow models: give at least one, found 0.")
-    x, y = (np.concatenate(parts) for parts in zip(*map(_examples, shadows), strict=True))
-    classifier = make_pipeline(
-        StandardScaler(),
-        MLPClassifier(
-            (_UNITS,),
-            max_iter=_EPOCHS,
-            random_state=seeding.integer_seed(seed, seeding.ATTACK),
-        ),
-    )
+    x = np.concatenate([_features(shadow) for shadow in shadows])
+    y = np.concatenate([shadow.member for shadow in shadows])
+    random_state = seeding.integer_seed(seed, seeding.ATTACK)
+    network = MLPClassifier((_UNITS,), max_iter=_EPOCHS, random_state=random_state)
+    classifier = make_pipeline(StandardScaler(), network)
     # On several threads sums have another order each time; the number of epochs is fixed.
     with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(x, y)
         found = []
         for victim in victims:
-            x, y = _examples(victim)
-            guess = classifier.predict(x)
-            found.append(
-                Success(float(metrics.accuracy_score(y, guess)), float(metrics.f1_score(y, guess)))
-            )
+            of = (victim.member, classifier.predict(_features(victim)))
+            found.append(Success(float(metrics.accuracy_score(*of)), float(metrics.f1_score(*of))))
     return found
 
 
-def _examples(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-    """The classifier's examples: features [2n, classes + 2] and membership [2n]."""
-    x = np.concatenate(
-        [
-            _features(outputs.members, outputs.member_labels),
-            _features(outputs.others, outputs.other_labels),
-        ]
-    )
-    return x, np.repeat([1, 0], [len(outputs.members), len(outputs.others)])
-
-
-def _features(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    log_p = np.maximum(scipy.special.log_softmax(checked(logits), axis=-1), _LOWEST)
-    of_label = log_p[np.arange(len(labels)), labels]
-    right = logits.argmax(axis=-1) == labels
-    return np.column_stack([-np.sort(-log_p, axis=-1), of_label, right])
-
-
-def checked(logits: np.ndarray) -> np.ndarray:
-    """Returns the logits, which have to be finite.
-
-    Raises:
-      ValueError: If they are not.
-    """
-    if not np.isfinite(logits).all():
-        raise ValueError("A model under attack has outputs that are not finite: it has diverged.")
-    return logits
+def _features(outputs: Outputs) -> np.ndarray:
+    """What the classifier sees of each example, [2n, classes + 2]."""
+    log_p = np.maximum(outputs.log_probabilities(), _LOWEST)
+    of_label = log_p[np.arange(len(log_p)), outputs.labels]
+    return np.column_stack([-np.sort(-log_p, axis=-1), of_label, outputs.right])

@@ -5,6 +5,7 @@ The one place at which attacks come by anything of a client. What the process ke
 asked for explicitly.
 """
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +13,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tff_het import seeding
 from tff_het.backend.names import tff
+from tff_het.clients import Population
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
+from tff_het.simulation import cohorts, loop
+from tff_het.simulation.client_states import ClientStates
+from tff_het.simulation.start import Start
 
 _SENT = ("update", "weight", "metrics")
 
@@ -104,6 +110,45 @@ def observe(
         )
     new_state = process.server_update(state, uploads)["state"]
     return Round(tuple(seen), _arrays(new_state.weights))
+
+
+def last_round(
+    process: FederatedProcess,
+    population: Population,
+    schedule: cohorts.Schedule,
+    settings: loop.Settings,
+    *,
+    start: Start | None = None,
+) -> Round:
+    """Trains as `loop.train` does, with its arguments and errors, and observes the last round.
+
+    Returns:
+      What was seen of that round, clients' own states too.
+    """
+    if settings.goal is not None:
+        raise ValueError("A run that ends at a goal has no last round that is known beforehand.")
+    if before := settings.rounds - 1:
+        # Nobody looks at what is evaluated on the way.
+        shorter = dataclasses.replace(settings, rounds=before, eval_every=before)
+        result = loop.train(process, population, schedule, shorter, start=start)
+        state, states = result.state, result.client_states
+    else:
+        state, states = process.initialize(), ClientStates(process, settings.seed)
+        if start is not None:
+            state = start.server_state(process, state)
+            states.put(0, start.client_states(process, settings.seed, state, len(population)))
+    round_num = before + (0 if start is None else start.rounds)
+    clients: list[dict[str, Any]] = [
+        collections.OrderedDict(
+            client=np.int32(client),
+            seed=seeding.stateless_seed(settings.seed, seeding.CLIENT_WORK, round_num, client),
+            examples=collections.OrderedDict(population[client].train),
+            state=states.get(client, state),
+        )
+        for client in schedule(round_num)
+    ]
+    states.close()
+    return observe(process, state, clients, private=True)
 
 
 def _arrays(weights: Weights) -> Weights:

@@ -13,10 +13,9 @@ are exact here; there probabilities below 1e-8 count as that.
 from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 from sklearn import metrics
 
-from tff_het.attacks.membership import Outputs, checked
+from tff_het.attacks.membership import Outputs
 
 # Where others are rarely taken for members, as whoever acts on the answer wants it.
 LOW_FALSE_POSITIVE_RATE = 0.01
@@ -41,20 +40,10 @@ def on_losses(outputs: Outputs) -> Threshold:
     Raises:
       ValueError: If outputs are not finite.
     """
-    scores = np.concatenate(
-        [
-            _log_probability(outputs.members, outputs.member_labels),
-            _log_probability(outputs.others, outputs.other_labels),
-        ]
-    )
-    truth = np.repeat([1, 0], [len(outputs.members), len(outputs.others)])
-    false_positives, true_positives, _ = metrics.roc_curve(truth, scores)
+    log_p = outputs.log_probabilities()
+    of_label = log_p[np.arange(len(log_p)), outputs.labels]
+    false_positives, true_positives, _ = metrics.roc_curve(outputs.member, of_label)
     allowed = false_positives <= LOW_FALSE_POSITIVE_RATE
     return Threshold(
         float(metrics.auc(false_positives, true_positives)), float(true_positives[allowed].max())
     )
-
-
-def _log_probability(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The probability of the true class, [n]."""
-    return scipy.special.log_softmax(checked(logits), axis=-1)[np.arange(len(labels)), labels]

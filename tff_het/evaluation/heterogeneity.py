@@ -1,6 +1,6 @@
 """Heterogeneity of clients in features (Frechet distance) and in classes.
 
-NumPy and SciPy only. All sums are in float64, whatever the features come in.
+All sums are in float64, whatever the features come in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
+
+from tff_het.clients import Population
 
 # How far rounding may take a covariance from a symmetric one without negative eigenvalues.
 _TOLERANCE = 1e-8
@@ -25,6 +27,26 @@ class Distances(NamedTuple):
 
     clients: np.ndarray
     mean: float
+
+
+def of_population(
+    population: Population, num_classes: int, *, scale: float = 1.0
+) -> tuple[Distances, Distances]:
+    """Heterogeneity of clients in features (x, flattened) and in classes (y), over all splits.
+
+    Args:
+      population: Two clients or more.
+      num_classes: The number of classes.
+      scale: What features are divided by, such as 255 for images.
+
+    Returns:
+      What `average_frechet_distance` and `earth_movers_distance` give, with their errors.
+    """
+    splits = [(client.train, client.validation, client.test) for client in population]
+    x, y = ([np.concatenate([one[column] for one in own]) for own in splits] for column in "xy")
+    features = [rows.reshape(len(rows), -1) / np.float32(scale) for rows in x]
+    counts = [np.bincount(labels, minlength=num_classes) for labels in y]
+    return average_frechet_distance(features), earth_movers_distance(counts)
 
 
 def frechet_distance(

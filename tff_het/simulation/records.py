@@ -30,6 +30,13 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def as_csv(rows: Iterable[Sequence[Any]]) -> str:
+    """Returns rows as the text of a CSV file."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
+
+
 def read_table(path: Path) -> list[dict[str, str]]:
     """Reads the rows of a table of a run, such as `metrics.csv`: texts by column."""
     with path.open() as file:
@@ -62,7 +69,7 @@ class Table:
         self._name = path.stem
         self._pending: list[str] = []
         lines = "".join(text for _, text in checkpoints.rows(self._name))
-        write_atomically(path, self._format([self.columns]) + lines)
+        write_atomically(path, as_csv([self.columns]) + lines)
 
     def rows(self) -> list[dict[str, str]]:
         """Returns the rows in the checkpoint file."""
@@ -72,7 +79,7 @@ class Table:
     def put(self, round_num: int, rows: Iterable[Row]) -> None:
         """Adds the rows of a round; they are in the file after `flush`."""
         values = [[_number(row.get(column)) for column in self.columns] for row in rows]
-        text = self._format(values)
+        text = as_csv(values)
         self._checkpoints.put_row(self._name, round_num, text)
         self._pending.append(text)
 
@@ -81,12 +88,6 @@ class Table:
         with writing.naming(self._path), self._path.open("a") as file:
             file.write("".join(self._pending))
         self._pending.clear()
-
-    @staticmethod
-    def _format(rows: Iterable[Sequence[Any]]) -> str:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(rows)
-        return buffer.getvalue()
 
 
 def _number(value: Any) -> Any:

@@ -25,7 +25,7 @@ def test_accuracies_are_those_of_the_processes(tmp_path, monkeypatch):
     panels = np.load(tmp_path / xor.FILE)
     # The grid's point nearest to a cluster's centre is judged as the model judges it there.
     assert panels["cgau_logits"].shape == (len(xor.GRID) ** 2,)
-    product = panels["filter"] * panels["gate"]
+    product = panels["cgau_filter"] * panels["cgau_gate"]
     # One unit: the logits are linear in its output.
     slope, intercept = np.polyfit(product, panels["cgau_logits"], 1)
     np.testing.assert_allclose(panels["cgau_logits"], slope * product + intercept, atol=1e-4)

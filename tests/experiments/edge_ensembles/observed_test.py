@@ -8,9 +8,10 @@ import pytest
 
 from experiments.edge_ensembles import observed
 from experiments.edge_ensembles.settings import CLASSES, DEVICES, MIX, SMOKE
-from experiments.run import observing, one, processes, setup
+from experiments.run import one, processes, setup
 from experiments.run.config import RunConfig
 from tff_het import datasets
+from tff_het.attacks import observation
 from tff_het.simulation import loop, runtime
 
 LABELS = datasets.load("digits", None).test["y"]
@@ -113,13 +114,13 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
         values = flags(SMOKE.run("run", frequency=1)) | {"method": method}
         made = setup.make(RunConfig.of(**{**values, "seed": "3", "start_from": str(start)}))
         ((_, process),) = processes.build(made).items()
-        seen = observing.last_round(
+        seen = observation.last_round(
             process, made.population, made.schedule, made.settings, start=made.start
         )
         models.append(
             [
                 one.after.trainable if method == "ave_fl" else one.private.model.trainable
-                for one in seen.round.clients
+                for one in seen.clients
             ]
         )
     for ours, alone in zip(*models, strict=True):

@@ -79,7 +79,7 @@ def test_the_papers_settings():
         "method": "ave_fl",
     }
     assert {name: biased[name] for name in wanted} == wanted
-    active = flags(PAPER.active("run", settings.ENTROPY).work)
+    active = flags(PAPER.run("run", active=settings.ENTROPY).work)
     wanted = {
         "partition": "iid",
         "num_clients": "4",

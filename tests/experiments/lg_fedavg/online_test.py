@@ -8,6 +8,7 @@ import pytest
 
 from experiments.lg_fedavg import online
 from tff_het import datasets
+from tff_het.clients import Client, Population
 from tff_het.simulation import loop, runtime
 
 CLIENTS, LATER, JOINS = 4, 4, 4
@@ -95,15 +96,16 @@ def test_images_are_turned_and_labels_are_not(digits):
 
 
 def test_what_cannot_be_turned_or_drawn_is_refused(digits):
-    with pytest.raises(ValueError, match="From 1 to 360 test examples can be drawn; found 361"):
+    with pytest.raises(ValueError, match="larger sample than population"):  # Of 360.
         online.rotated_device(digits, 0, 10, 361)
     halves = {
         split: {**getattr(digits, split), "x": getattr(digits, split)["x"][:, :4]}
         for split in ("train", "test")
     }
     flat = dataclasses.replace(digits, **halves)
-    with pytest.raises(ValueError, match=r"Square images .* found \(4, 8, 1\)"):
-        online.rotated_device(flat, 0, 10, 10)
+    old = Client("old", flat.train, flat.test, flat.test)
+    with pytest.raises(ValueError, match=r"shapes of one example; .*\(4, 8, 1\).*\(8, 4, 1\)"):
+        Population([old, online.rotated_device(flat, 0, 10, 10)])
 
 
 def accuracy(weights, examples) -> float:
@@ -177,18 +179,19 @@ def test_who_trains(recorded):
 
 def test_curves_begin_before_and_end_in_the_table(recorded):
     with (recorded.folder / online.CURVES).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * len(online.WAYS) * 3
+        rows = {int(row.pop("round")): row for row in csv.DictReader(file)}
+    assert list(rows) == [0, 3, LATER]
     found = recorded.found
-    for row in rows:
-        values = float(row["normal"]), float(row["rotated"])
-        assert int(row["round"]) in (0, 3, LATER)
-        if row["round"] == "0":
-            fitted = "fitted" if row["way"] == "lg_local_first" else "before"
-            assert values == (found["before_normal"], found[f"{fitted}_rotated"])
-        if row["round"] == str(LATER):
-            place = f"{row['way']}/{row['fraction']}"
-            assert values == (found[f"{place}/normal"], found[f"{place}/rotated"])
+    for way in online.WAYS:
+        fitted = "fitted" if way == "lg_local_first" else "before"
+        for place in (f"{way}/0", f"{way}/0.5"):
+            for done, normal, rotated in (
+                (0, found["before_normal"], found[f"{fitted}_rotated"]),
+                (LATER, found[f"{place}/normal"], found[f"{place}/rotated"]),
+            ):
+                values = [float(rows[done][f"{place}/{images}"]) for images in online.IMAGES]
+                assert values == [normal, rotated]
+    assert all(len(row) == 2 * 2 * len(online.WAYS) for row in rows.values())
 
 
 def test_pictures_are_of_all_classes(recorded, digits):

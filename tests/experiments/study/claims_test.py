@@ -73,7 +73,7 @@ def test_who_has_lost_it_does_not_take_it_back(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_four_programs_share_a_table_while_three_are_killed(tmp_path):
     def command(folder: pathlib.Path) -> list[str]:
-        program = [sys.executable, "-m", "experiments.hdafl.table5", "--scale=smoke"]
+        program = [sys.executable, "-m", "experiments.reproduce", "hdafl.table5", "--scale=smoke"]
         return [*program, "--jobs=1", "--seeds=6", f"--output_dir={folder}"]
 
     alone, shared = tmp_path / "alone", tmp_path / "shared"

@@ -34,7 +34,7 @@ def voided_by(monkeypatch, tmp_path):
     """Says whose keys change with one file's text."""
 
     def forget():
-        for cached in (code._files, code._imported, plugins.meaning):
+        for cached in (code.files, code._imported, plugins.meaning):
             cached.cache_clear()
 
     def voided_by(module: str, old: str, new: str) -> set[str]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 import tensorflow as tf
@@ -92,64 +91,30 @@ def test_a_program_in_which_tensorflow_has_started_is_not_forked():
 # --- Who makes what -----------------------------------------------------------------------------
 
 
-def queue_of(*tasks: tuple[str, int], start: dict | None = None, seconds: dict | None = None):
-    made_up = []
-    for name, seed in tasks:
-        before = (start or {}).get((name, seed))
-        folder = None if before is None else pathlib.Path(before[0], str(before[1]))
-        training = Training({"dataset": "digits", "method": name})
-        made_up.append(Task(Cell(name, training), seed, pathlib.Path(name, str(seed)), folder))
-    expected = {pathlib.Path(name): (seconds or {}).get(name) for name, _ in tasks}
-    return jobs._Queue(made_up, expected)
+def training(method: str, seed: int, folder: pathlib.Path) -> Task:
+    cell = Cell(method, Training({"dataset": "digits", "method": method}))
+    return Task(cell, seed, folder / method / str(seed))
 
 
-def idle(*cells: str, doing: Task | None = None):
-    return types.SimpleNamespace(task=doing, cells={pathlib.Path(cell) for cell in cells})
+def test_a_process_has_all_runs_of_what_it_builds_and_the_longest_are_spread(tmp_path, monkeypatch):
+    seconds = {"a": 9.0, "b": 5.0, "c": 3.0}
+    monkeypatch.setattr(jobs.rates, "expected", lambda task: seconds[task.cell.name])
+    tasks = [training(name, seed, tmp_path) for seed in range(2) for name in "cba"]
+    shares = jobs._shares(tasks, 2)
+    assert [{built.split()[0] for built in share} for share in shares] == [{"a"}, {"b", "c"}]
 
 
-def name(task: Task | None) -> tuple[str, int] | None:
-    return None if task is None else (task.cell.name, task.seed)
-
-
-def test_what_nobody_has_begun_comes_first_and_the_longest_of_it():
-    queue = queue_of(("a", 0), ("a", 1), ("b", 0), ("c", 0), seconds={"b": 9.0})
-    worker = idle("a")
-    assert name(queue.take(worker, [worker])) == ("b", 0)
-    assert name(queue.take(worker, [worker])) == ("c", 0)
-    assert name(queue.take(worker, [worker])) == ("a", 0)
-
-
-def test_own_cells_come_before_shared_ones():
-    queue = queue_of(("a", 1), ("b", 1))
-    one, two = idle("a", "b"), idle("a")
-    assert name(queue.take(one, [one, two])) == ("b", 1)
-
-
-def test_no_more_cells_are_begun_than_are_kept():
-    many = [(f"cell{i}", 1) for i in range(jobs._OPEN_CELLS)]
-    queue = queue_of(*many, ("new", 0))
-    worker = idle(*(cell for cell, _ in many))
-    assert name(queue.take(worker, [worker])) == many[0]
-    assert name(queue.take(worker, [worker])) == ("new", 0)
-
-
-def test_what_starts_from_a_run_waits_for_it():
-    queue = queue_of(("a", 0), ("b", 0), start={("b", 0): ("a", 0)})
-    one, two = idle(), idle()
-    one.task = queue.take(one, [one, two])
-    assert name(one.task) == ("a", 0)
-    assert queue.take(two, [one, two]) is None
-    one.task = None
-    assert name(queue.take(two, [one, two])) == ("b", 0)
-
-
-@pytest.mark.parametrize(("first", "taken"), [(5.0, None), (1.2, ("a", 2))])
-def test_a_cell_is_built_again_only_where_that_is_faster(first, taken):
-    queue = queue_of(("a", 0), ("a", 1), ("a", 2), ("a", 3))
-    owner, other = idle("a"), idle()
-    for seconds in (first, 1.0):
-        queue.note(queue.take(owner, [owner, other]), seconds)
-    assert name(queue.take(other, [owner, other])) == taken
+@pytest.mark.parametrize(("building", "pays"), [(1.5, True), (2.5, False)])
+def test_what_another_process_has_built_is_built_again_only_where_that_is_faster(
+    tmp_path, monkeypatch, building, pays
+):
+    tasks = [training("a", seed, tmp_path) for seed in range(4)]
+    assert jobs._pays(tasks[3], tasks, building, None)  # Nothing is known.
+    for task in tasks[:2]:
+        store.write(task.folder, Status.OK, "key", seconds=1.0)
+    done = {task.folder for task in tasks[:2]}
+    monkeypatch.setattr(jobs.runner, "is_done", lambda task, _: task.folder in done)
+    assert jobs._pays(tasks[3], tasks, building, None) == pays
 
 
 # --- As a program -------------------------------------------------------------------------------

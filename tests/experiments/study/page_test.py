@@ -55,7 +55,7 @@ def test_page_has_ours_the_papers_and_the_verdict(done, make):
     assert '<strong class="verdict holds">holds</strong>: a exceeds b' in page
     assert "The paper's figure: A line as well." in page
     assert "data:image/svg+xml;base64," in page
-    assert "python -m experiments.hdafl.made_up --scale=smoke" in page
+    assert "python -m experiments.reproduce hdafl.made_up --scale=smoke" in page
     assert "Few." in page
 
 

@@ -23,14 +23,14 @@ def kept(harness, make, monkeypatch, tmp_path):
 def shown(made, found):
     section = sections.section(made, found)
     entries = [e.ours for table in section.tables for e in table.entries.values()]
-    return entries, [check.row for claim in section.claims for check in claim.checks]
+    return entries, [check.texts for claim in section.claims for check in claim.checks]
 
 
 def test_kept_results_show_what_the_runs_showed(kept):
     made, found = kept
     again = results.read(made, "smoke")
     assert results.is_complete(again) and shown(made, again) == shown(made, found)
-    assert sections.section(made, again).figures == sections.section(made, found).figures
+    assert sections.section(made, again).pictures == sections.section(made, found).pictures
 
 
 def test_a_claim_is_judged_again_without_a_run(kept, make):

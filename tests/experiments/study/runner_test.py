@@ -55,7 +55,7 @@ def test_a_result_outlives_its_data(harness, make, monkeypatch):
     def nowhere(name, data_dir):
         raise data.MissingDataError("Gone.")
 
-    monkeypatch.setattr(data, "find", nowhere)
+    monkeypatch.setattr(data, "fingerprint", nowhere)
     assert all(run.status is Status.OK for run in harness.run(made))
     assert harness.calls == 6
 
@@ -63,8 +63,7 @@ def test_a_result_outlives_its_data(harness, make, monkeypatch):
 def test_other_data_are_another_run(harness, make, monkeypatch):
     made = make(data_sets=("digits",))
     harness.run(made)
-    found = data.Available(None, "changed")
-    monkeypatch.setattr(data, "find", lambda name, data_dir: found)
+    monkeypatch.setattr(data, "fingerprint", lambda name, data_dir: "changed")
     harness.run(made)
     assert harness.calls == 9
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from experiments.study import page, papers, program, runner, sections
+from experiments import reproduce
+from experiments.study import page, papers, runner, sections
 from experiments.study.experiment import Experiment
 from experiments.study.store import Status
 
@@ -35,8 +36,7 @@ def experiment(request) -> Experiment:
 
 @pytest.fixture(scope="module")
 def section(experiment, folder) -> sections.Section:
-    command = ["--scale=smoke", f"--output_dir={folder}"]
-    assert program.main(experiment, None, command) == 0
+    assert reproduce.main([experiment.id, "--scale=smoke", f"--output_dir={folder}"]) == 0
     found = runner.read(experiment, "smoke", folder)
     assert found is not None
     return sections.section(experiment, found)
@@ -55,6 +55,6 @@ def test_every_printed_place_is_filled_with_a_finite_number(experiment, section)
 
 
 def test_figures_are_drawn_and_the_page_has_all(experiment, section):
-    assert all(figure.svg for figure in section.figures)
-    assert len(section.figures) == len(experiment.figures)
+    assert all(section.pictures)
+    assert len(section.pictures) == len(experiment.figures)
     assert f'id="{section.id}"' in page.page([section])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import sweep
+from experiments.run import command_line
 from experiments.study import runner
 from experiments.study.store import Run, Status
 
@@ -107,3 +108,15 @@ def test_bad_settings_are_refused_in_one_line(argv, error, capsys):
         sweep.main(argv)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ") and error in line
+
+
+def test_a_file_gives_settings_by_name_and_flags_win(tmp_path):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(
+        "over: {method: [hdafl, fed_avg], class_weights: ['1,50', '1,2']}\n"
+        "set: {rounds: 2}\nseeds: 2\n"
+    )
+    argv = [f"--config={path}", "--seeds=4"]
+    found = command_line.settings(sweep.Settings, argv, "")
+    assert found.over == ("method=hdafl,fed_avg", "class_weights=1,50;1,2")
+    assert found.set == ("rounds=2",) and found.seeds == 4

@@ -12,19 +12,18 @@ import time
 
 import pytest
 
-from experiments import report
+from experiments import report, reproduce
 from experiments.hdafl import settings
 from experiments.hdafl.table3 import EXPERIMENT
-from experiments.study import program, runner
+from experiments.study import runner
 
 ROOT = pathlib.Path(__file__).parents[3]
-COMMAND = ("--scale=smoke",)
+COMMAND = ("hdafl.table3", "--scale=smoke")
 ROWS = [f"{s}, {m}" for s in ("i.i.d", "non-i.i.d", "Disjoint") for m in ("HDAFL", "FedAvg")]
 
 
 def main(folder: pathlib.Path, *options: str) -> int:
-    argv = [*COMMAND, f"--output_dir={folder}", *options]
-    return program.main(EXPERIMENT, None, argv)
+    return reproduce.main([*COMMAND, f"--output_dir={folder}", *options])
 
 
 def page(folder: pathlib.Path) -> str:
@@ -76,7 +75,7 @@ def test_again_it_runs_nothing(smoke, capsys):
 
 @pytest.mark.slow
 def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
-    command = [sys.executable, "-m", "experiments.hdafl.table3", *COMMAND]
+    command = [sys.executable, "-m", "experiments.reproduce", *COMMAND]
     command += [f"--output_dir={tmp_path}"]
     runs = tmp_path / "hdafl" / "runs"
 
@@ -96,15 +95,15 @@ def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
 
 
 def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
-    assert program.main(EXPERIMENT, None, ["--scale=paper", "--dry_run"]) == 0
+    assert reproduce.main(["hdafl.table3", "--scale=paper", "--dry_run"]) == 0
     printed = capsys.readouterr()
     assert "360 runs, unknown" in printed.out and "Probe" not in printed.err
 
 
 def test_help_has_the_harness_flags(capsys):
     with pytest.raises(SystemExit, match="0"):
-        program.main(EXPERIMENT, "What it is.", ["--help"])
+        reproduce.main(["hdafl.table3", "--help"])
     text = capsys.readouterr().out
-    assert text.startswith("What it is.")
+    assert text.startswith("Table 3 of HDAFL")
     for flag in ("scale", "data_dir", "output_dir", "seeds", "dry_run"):
         assert re.search(rf"--(\[no\])?{flag}:", text)
