@@ -289,6 +289,22 @@ def test_compressed_updates_count_as_they_are_encoded():
     assert kernel <= kernel_bytes < 1.2 * kernel  # 8 bits a number, and what packing leaves unused.
 
 
+def test_scaffold_sends_twice_as_much_as_fed_avg_and_a_count():
+    fed_avg, scaffold = ledger(build("fed_avg")), ledger(build("scaffold", num_clients=8))
+    without = fed_avg.bytes_up - METRICS - 4  # Nor the weight.
+    assert scaffold.bytes_down == 2 * fed_avg.bytes_down
+    # The mean's weight, as of FedAvg, and the count of those who took part.
+    assert scaffold.bytes_up - METRICS == 2 * without + 4 + 4
+    assert scaffold.metrics_bytes_up == METRICS
+
+
+def test_of_an_update_that_is_mostly_known_to_be_0_the_rest_counts():
+    result = ledger(build("ifca", num_clusters=3))
+    assert result.bytes_down == 3 * 4 * (BODY + HEAD)
+    # One model of three and which one it is, the weight, and the metrics.
+    assert result.bytes_up == 4 * (BODY + HEAD) + 4 + 4 + METRICS
+
+
 def test_totals_over_rounds():
     one = communication.Ledger(9, 5, bytes_up=10, bytes_down=3, metrics_bytes_up=2)
     assert one.total([2, 0, 3]) == (50, 15)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het import methods, seeding
-from tff_het.backend.names import tff
+from tff_het.backend.names import keras, tff
 from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -39,6 +39,7 @@ class Case:
       adapts: Whether clients adapt the model before they predict.
       counts: Whether the server counts who takes part.
       frozen: Shapes of local variables that training leaves as they are.
+      normalized: Whether the network has batch normalisation.
       plain: Whether clients take plain SGD alone.
       sends_kept: Whether what a client sends follows from what it keeps, by the paper's design.
     """
@@ -57,6 +58,7 @@ class Case:
     frozen: list[tuple[int, ...]] = dataclasses.field(default_factory=list)
     sends_kept: bool = False
     plain: bool = False
+    normalized: bool = False
 
     def __str__(self) -> str:
         return self.method + self.label
@@ -173,6 +175,20 @@ CASES = [
     ),
     Case("apfl", local=[], keeps=True, adapts=True),
     Case("fed_dyn", local=[], options={"num_clients": 8}, keeps=True, counts=True),
+    Case("fed_proto", local=BODY + HEAD, sends_kept=True),
+    Case(
+        "fed_proto",
+        local=BODY + HEAD,
+        options={"prototype_weights": "counts", "predict": "prototype"},
+        label="-counts-nearest",
+        sends_kept=True,
+    ),
+    Case("fed_per", local=HEAD),
+    Case("fed_bn", local=[(UNITS,)] * 4, normalized=True),
+    Case("fed_rep", local=HEAD, options={"head_epochs": 2}),
+    Case("fed_avg_ft", local=[], adapts=True),
+    Case("fed_babu", local=HEAD, frozen=HEAD, adapts=True),
+    Case("fed_ala", local=[], keeps=True, adapts=True, sends_kept=True),
     Case("local_only", local=BODY + HEAD),
     Case("centralized", local=[]),
 ]
@@ -183,12 +199,19 @@ def network(x: tf.Tensor, num_classes: int, layers: Layers):
     return hidden, layers.output(num_classes)(hidden)
 
 
+def normalized_network(x: tf.Tensor, num_classes: int, layers: Layers):
+    hidden = layers.linear(UNITS, "dense_1")(x)
+    hidden = tf.nn.relu(keras.layers.BatchNormalization(name="norm")(hidden))
+    return hidden, layers.output(num_classes)(hidden)
+
+
 def build(case: Case, seed: int, rate: float = 0.3) -> FederatedProcess:
     """The case's process; clients learn at this rate."""
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     if case.adversary:
         element |= dict.fromkeys(PROTECTED, (np.dtype(np.int32), ()))
-    architecture = architectures.make("small", element, CLASSES, network)
+    build_network = normalized_network if case.normalized else network
+    architecture = architectures.make("small", element, CLASSES, build_network)
     if case.adversary:
         architecture = adversary.attach(
             architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)

@@ -307,7 +307,7 @@ def test_with_weights(process, start):
     again = process.model.join(process.model.split(values))
     assert_same_bits(again, values)
     client = process.init_state(0, SEED, loaded)
-    found = [*loaded.weights.trainable, *client.model.trainable]
+    found = tf.nest.flatten((loaded.weights, client.model))
     assert sorted(v.tobytes() for v in found) == sorted(v.tobytes() for v in values)
     with pytest.raises(ValueError, match=r"has shape .*, found \(1,\)"):
         process.with_weights(start, [np.ones(1), *values[1:]])

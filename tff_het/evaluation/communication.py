@@ -73,7 +73,8 @@ class Ledger:
       parameters_total: Numbers in a client's whole model.
       parameters_sent: Those of the global variables: how many of the model's
         numbers travel each way when nothing is compressed.
-      bytes_up: Bytes from a client to the server, metrics included.
+      bytes_up: Bytes from a client to the server, metrics included. Of an update that is known to
+        be 0 but for a share (`ClientWork.upload_share`), that share alone counts.
       bytes_down: Bytes from the server to a client.
       metrics_bytes_up: How many of `bytes_up` are the client work's training
         metrics, which no method needs. An aggregator's own are not in here.
@@ -111,11 +112,15 @@ def ledger(process: FederatedProcess) -> Ledger:
       UnknownSizeError: As `transfers`.
     """
     moved = transfers(process.next)
-    metrics_type = process.client_update.type_signature.result.member["metrics"]
+    sent = process.client_update.type_signature.result.member
+    metrics_type = sent["metrics"]
+    update = num_bytes(sent["update"])
+    # Rounded up; the tiny part taken off is what a share such as 1 / 3 is too large by.
+    known_zero = update - math.ceil(process.upload_share * update - 1e-6)
     return Ledger(
         parameters_total=process.model.num_parameters,
         parameters_sent=process.model.num_global_parameters,
-        bytes_up=sum(t.num_bytes for t in moved if t.to_server),
+        bytes_up=sum(t.num_bytes for t in moved if t.to_server) - known_zero,
         bytes_down=sum(t.num_bytes for t in moved if not t.to_server),
         metrics_bytes_up=sum(
             t.num_bytes

@@ -18,7 +18,7 @@ from tff_het.learning.client_work import (
     starts_with_nothing,
 )
 from tff_het.learning.local_training import LocalTraining
-from tff_het.models.model import ClientContext, Model, Variables, Weights
+from tff_het.models.model import ClientContext, Model, Variables, VariableSpec, Weights
 
 if TYPE_CHECKING:
     from tff_het.learning.process import ServerState
@@ -89,6 +89,39 @@ def local_sgd(
         )
 
     return ClientWork(train, init, reads_for(training))
+
+
+def fine_tuning(
+    model: Model,
+    training: LocalTraining,
+    epochs: int,
+    trains: Callable[[VariableSpec], bool] = steps.is_any,
+) -> Callable[..., Variables]:
+    """Returns `adapt` of clients that train further before they predict.
+
+    Args:
+      model: The model.
+      training: The settings; a schedule of the learning rate does not count.
+      epochs: Passes over the client's training examples.
+      trains: Which variables are trained.
+
+    Raises:
+      ValueError: If examples are to be acquired: fine-tuning would take the others' labels too.
+    """
+    if training.acquisition is not None:
+        raise ValueError(
+            "Clients fine-tune on all of their training examples, which takes the labels of those "
+            "that were not acquired: leave the acquisition out, or choose another method."
+        )
+    settings = dataclasses.replace(
+        training, epochs=epochs, steps=None, at_most_one_pass=False, learning_rate=None
+    )
+
+    def adapt(download, examples, client, seed, state) -> Variables:
+        before = Variables(download.weights, state.model)
+        return steps.fit(model, settings, before, examples, client, seed, trains=trains)[0]
+
+    return adapt
 
 
 def reads_for(training: LocalTraining) -> Callable[["ServerState"], Download]:

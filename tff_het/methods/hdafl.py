@@ -6,7 +6,7 @@ L. Yang, C. Beliard, D. Rossi: Heterogeneous Data-Aware Federated Learning (2020
 |----------------------------|---------------------------------------------------|
 | wb, the generic parameters | the model's global variables                      |
 | wl, the specific ones      | its local variables: the last layer               |
-| ClientInit(k, wb_0, wl_0)  | `shared_start`: all clients start from the same wl |
+| ClientInit(k, wb_0, wl_0)  | `ServerState.initial_local`, the same for all       |
 | C, E                       | clients a round, `LocalTraining.epochs`           |
 | sum_k n_k/n wb^k_t         | the aggregator, on wb^k_{t+1} - wb_t              |
 

@@ -10,7 +10,7 @@ Federated Learning with Local and Global Representations (2019).
 | H_m, the local representation           | the activations of the last of the `local` layers  |
 | the auxiliary network, its loss, eq. 1  | `local_loss`: variables that stay at the device too |
 | weights by the norm of the global gradient, §2.2 | `norm_weights`                            |
-| FedAvg before, local models as its copies | `loop.train(start=...)`, `shared_start`          |
+| FedAvg before, local models as its copies | `loop.train(start=...)`                          |
 
 Which layers are local is a choice: the paper's global model is the last two layers of the MLP for
 MNIST (three in the authors' code), but the two convolutions, its first layers, for CIFAR-10.

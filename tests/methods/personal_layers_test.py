@@ -1,0 +1,130 @@
+"""Methods whose clients keep, fit or fine-tune layers, against their formulas."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from cases import CASES, SEED, assert_same_bits, make_clients
+from cases import build as build_case
+from transcription import (
+    COHORTS,
+    SIZES,
+    build,
+    examples_of,
+    federate,
+    logits,
+    sgd,
+    start_of,
+)
+
+from tff_het.methods.warning import MethodWarning
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BODY, HEAD = (True, True, False, False), (False, False, True, True)
+
+
+def averaged(sent: dict[int, list]) -> list[np.ndarray]:
+    """The mean by examples."""
+    sizes = [SIZES[client] for client in sent]
+    return [np.average(of, axis=0, weights=sizes) for of in zip(*sent.values(), strict=True)]
+
+
+def assert_close(found, wanted) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_fed_per_is_hdafl():
+    found, wanted = (federate(build(method)) for method in ("fed_per", "hdafl"))
+    assert_same_bits(found[0], wanted[0])
+    assert_same_bits(found[1], wanted[1])
+
+
+def test_fed_rep():
+    process = build("fed_rep", head_epochs=3, body_epochs=2)
+    state, states = federate(process)
+    w, heads = start_of(process), {}
+    for cohort in COHORTS:
+        sent = {}
+        for client in cohort:
+            examples, own = examples_of(client), [*w[:2], *heads.get(client, w[2:])]
+            own = sgd(own, examples, epochs=3, trains=HEAD)
+            own = sgd(own, examples, epochs=2, trains=BODY)
+            sent[client], heads[client] = own[:2], own[2:]
+        w = [*averaged(sent), *w[2:]]
+    assert_close(state.weights.trainable, w[:2])
+    for client, head in heads.items():
+        assert_close(states[client].model.trainable, head)
+
+
+@pytest.mark.parametrize("fine_tune", ["all", "head"])
+def test_fed_babu(fine_tune):
+    process = build("fed_babu", fine_tuning_epochs=3, fine_tune=fine_tune)
+    state, states = federate(process)
+    start = start_of(process)
+    w = start
+    for cohort in COHORTS:
+        w = averaged({c: sgd(w, examples_of(c), trains=BODY) for c in cohort})
+    assert_close(state.weights.trainable, w[:2])
+    # Nobody has trained the head, neither the server nor a client.
+    assert_close(w[2:], start[2:])
+    for client, own in states.items():
+        assert_close(own.model.trainable, start[2:])
+        tuned, local = process.adapt(state, own, examples_of(client), client=client)
+        trains = HEAD if fine_tune == "head" else (True,) * 4
+        wanted = sgd(w, examples_of(client), epochs=3, trains=trains)
+        assert_close([*tuned.trainable, *local.model.trainable], wanted)
+
+
+def test_fed_avg_ft():
+    process = build("fed_avg_ft", fine_tuning_epochs=3)
+    state, states = federate(process)
+    plain, _ = federate(build("fed_avg"))
+    assert_same_bits(state, plain)
+    w = [value.astype(np.float64) for value in state.weights.trainable]
+    for client in range(3):
+        own = states[client]
+        tuned, _ = process.adapt(state, own, examples_of(client), client=client)
+        wanted = sgd(w, examples_of(client), epochs=3)
+        assert_close(tuned.trainable, wanted)
+        x = examples_of(client)["x"]
+        outputs = process.predict(tuned, own, {"x": x})
+        np.testing.assert_allclose(outputs["logits"], logits(wanted, x), atol=1e-4)
+
+
+def test_without_fine_tuning_it_is_federated_averaging():
+    with pytest.warns(MethodWarning, match="is federated averaging"):
+        process = build("fed_avg_ft", fine_tuning_epochs=0)
+    assert not process.adapts
+
+
+def test_fed_bn_averages_all_but_normalisation():
+    (case,) = [case for case in CASES if case.method == "fed_bn"]
+    process = build_case(case, SEED)
+    state = process.initialize()
+    clients = make_clients(process, state)
+    sent = process.client_update(process.download(state), clients)
+    new = process.next(state, clients).state
+    sizes = [len(client["examples"]["y"]) for client in clients]
+    local = {spec.path for spec in process.model.specs if spec.local}
+    assert local == {f"norm/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance")}
+    for place, old in enumerate(state.weights.trainable):
+        changes = [np.asarray(one["update"].trainable[place]) for one in sent]
+        wanted = old + np.average(changes, axis=0, weights=sizes)
+        np.testing.assert_allclose(new.weights.trainable[place], wanted, atol=1e-6)
+    kept = [tf.nest.flatten(one["state"].model) for one in sent]
+    assert not any(np.array_equal(a, b) for a, b in zip(kept[0], kept[1], strict=True))
+
+
+def test_fed_bn_refuses_a_network_without_normalisation():
+    with pytest.raises(ValueError, match=r"fed_bn keeps batch normalisation.*dense_1, output"):
+        build("fed_bn")
+
+
+@pytest.mark.parametrize("method", ["fed_avg_ft", "fed_babu", "fed_rep"])
+def test_acquisition_is_refused(method):
+    (case,) = [case for case in CASES if str(case) == "fed_avg-acquisition"]
+    with pytest.raises(ValueError, match="leave the acquisition out"):
+        build_case(dataclasses.replace(case, method=method), SEED)
