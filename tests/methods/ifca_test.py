@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 import transcription
-from transcription import COHORTS, FEATURES, build, examples_of, federate, loss, sgd, start_of
+from transcription import COHORTS, FEATURES, SIZES, build, federate, loss, sgd, start_of
 
 from tff_het.methods.warning import MethodWarning
 
@@ -20,7 +20,7 @@ def written_out(process):
     for cohort in COHORTS:
         sent = collections.defaultdict(list)
         for client in cohort:
-            examples = examples_of(client)
+            examples = planted(client)
             j = int(np.argmin([loss(theta, examples) for theta in models]))
             sent[j].append(sgd(models[j], examples))
             chosen.append(j)
@@ -31,7 +31,8 @@ def written_out(process):
 
 def planted(client: int):
     """Points whose labels are opposite in clients of odd and of even number."""
-    x = np.random.default_rng(client).normal(size=(20, FEATURES)).astype(np.float32)
+    size = 2 * SIZES[client % len(SIZES)]
+    x = np.random.default_rng(client).normal(size=(size, FEATURES)).astype(np.float32)
     y = (x[:, 0] > 0) ^ (client % KINDS == 1)
     return collections.OrderedDict(x=x, y=y.astype(np.int32))
 
@@ -40,18 +41,23 @@ def rows(weights, j: int):
     return [np.asarray(w)[j] for w in weights.trainable]
 
 
+@pytest.fixture(autouse=True)
+def clients_of_two_kinds(monkeypatch):
+    monkeypatch.setattr(transcription, "examples_of", planted)
+
+
 def test_equals_the_formulas():
-    process = build("ifca", num_clusters=CLUSTERS)
+    process = build("ifca", num_clusters=3)
     state, _ = federate(process)
     models, chosen = written_out(process)
-    assert set(chosen) == set(range(CLUSTERS))
+    # Clients of one model and of two in a round, and a model that nobody chooses.
+    assert set(chosen) == {0, 2}
     for j, model in enumerate(models):
         for found, wanted in zip(rows(state.weights, j), model, strict=True):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-def test_recovers_planted_clusters(monkeypatch):
-    monkeypatch.setattr(transcription, "examples_of", planted)
+def test_recovers_planted_clusters():
     process = build("ifca", num_clusters=CLUSTERS)
     state, states = federate(process, ((0, 1, 2, 3),) * 12)
     closest = [
@@ -66,7 +72,8 @@ def test_recovers_planted_clusters(monkeypatch):
         kind = closest[client % KINDS]
         for found, wanted in zip(rows(adapted, 0), rows(state.weights, kind), strict=True):
             np.testing.assert_array_equal(found, wanted)
-        assert loss(rows(adapted, 0), planted(client)) < 0.5
+        if client in states:
+            assert loss(rows(adapted, 0), planted(client)) < 0.5
 
 
 def test_an_empty_cluster_keeps_its_model():

@@ -168,11 +168,17 @@ def _with_prototypes(local: Model, strength: float, nearest: bool) -> Model:
 def _shape(model: Model) -> tuple[int, int]:
     """How many classes the model tells apart, and how many features it has for that."""
     number = tf.TensorSpec([], tf.int32)
-    traced = tf.function(lambda *args: model.predict(*args, False)).get_concrete_function(
-        model.tensor_specs,
-        dict(model.example_spec),
-        ClientContext(number, number, number),
-        tf.TensorSpec([2], tf.int32),
+
+    @tf.function(
+        input_signature=[
+            model.tensor_specs,
+            dict(model.example_spec),
+            ClientContext(number, number, number),
+            tf.TensorSpec([2], tf.int32),
+        ]
     )
-    outputs = traced.structured_outputs
+    def predict(variables, batch, client, seed):
+        return model.predict(variables, batch, client, seed, False)
+
+    outputs = predict.get_concrete_function().structured_outputs
     return outputs["logits"].shape[-1], outputs["hidden"].shape[-1]
