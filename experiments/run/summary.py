@@ -63,6 +63,8 @@ def of_run(
     if made.settings.goal is not None:
         values["goal_reached"] = int(result.goal_reached)
     values |= aggregation.promise(made, result.rounds)
+    if course.process.warnings:
+        values["warnings"] = list(course.process.warnings)
     return values | {
         "parameters_total": ledger.parameters_total,
         "parameters_sent": ledger.parameters_sent,

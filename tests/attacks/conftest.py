@@ -11,7 +11,7 @@ import pytest
 from tff_het import methods, seeding
 from tff_het.attacks.membership import Target
 from tff_het.attacks.observation import observe
-from tff_het.backend.names import tff
+from tff_het.backend.names import keras, tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models import architectures, networks
@@ -36,9 +36,15 @@ def training(epochs: int, rate: float = 0.1) -> LocalTraining:
     return LocalTraining(optimizer, batch_size=8, epochs=epochs)
 
 
+def normalized(x, num_classes, layers):
+    hidden = keras.layers.BatchNormalization(name="norm")(layers.dense(48, "dense_1")(x))
+    return hidden, layers.output(num_classes)(hidden)
+
+
 def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("small", element, CLASSES, networks.mlp([48]))
+    network = normalized if method == "fed_bn" else networks.mlp([48])
+    architecture = architectures.make("small", element, CLASSES, network)
     rate = _RATES.get(method, 0.1)
     if method in _SELECTION:
         options = {"selection": draw(60, 99), "ensemble_dropout_samples": 1, **options}

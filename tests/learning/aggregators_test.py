@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tff_het import methods, seeding
-from tff_het.backend.names import tff
+from tff_het.backend.names import keras, tff
 from tff_het.evaluation import communication
 from tff_het.learning import aggregators
 from tff_het.learning.local_training import LocalTraining
@@ -135,9 +135,15 @@ def test_what_is_out_of_range_is_refused(make, message):
         make()
 
 
+def normalized(x, num_classes, layers):
+    hidden = keras.layers.BatchNormalization(name="norm")(layers.dense(5, "dense_1")(x))
+    return hidden, layers.output(num_classes)(hidden)
+
+
 def build(method: str, aggregator, **options):
     element = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
-    architecture = architectures.make("tiny", element, 3, network=networks.mlp([5, 4]))
+    network = normalized if method == "fed_bn" else networks.mlp([5, 4])
+    architecture = architectures.make("tiny", element, 3, network=network)
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=4, epochs=1)
     return methods.build(method, architecture, training, seed=0, aggregator=aggregator, **options)
 

@@ -59,6 +59,25 @@ def test_fed_rep():
         assert_close(states[client].model.trainable, head)
 
 
+@pytest.mark.parametrize(
+    ("options", "fixed"),
+    [({"head_epochs": 2, "body_epochs": 0}, BODY), ({"head_epochs": 0, "body_epochs": 2}, HEAD)],
+    ids=["head", "body"],
+)
+def test_fed_rep_trains_one_part_at_a_time(options, fixed):
+    with pytest.warns(MethodWarning, match="epochs 0"):
+        process = build("fed_rep", **options)
+    state, states = federate(process)
+    found = [*state.weights.trainable, *states[0].model.trainable]
+    same = [np.array_equal(a, b) for a, b in zip(found, start_of(process), strict=True)]
+    assert same == list(fixed)
+
+
+def test_fed_rep_trains_something():
+    with pytest.raises(ValueError, match="found 0 epochs of both"):
+        build("fed_rep", head_epochs=0, body_epochs=0)
+
+
 @pytest.mark.parametrize("fine_tune", ["all", "head"])
 def test_fed_babu(fine_tune):
     process = build("fed_babu", fine_tuning_epochs=3, fine_tune=fine_tune)
@@ -76,6 +95,11 @@ def test_fed_babu(fine_tune):
         trains = HEAD if fine_tune == "head" else (True,) * 4
         wanted = sgd(w, examples_of(client), epochs=3, trains=trains)
         assert_close([*tuned.trainable, *local.model.trainable], wanted)
+
+
+def test_fed_babu_fine_tunes_all_or_the_head():
+    with pytest.raises(ValueError, match="must be one of all, head; found 'body'"):
+        build("fed_babu", fine_tune="body")
 
 
 def test_fed_avg_ft():

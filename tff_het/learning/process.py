@@ -101,6 +101,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
                          <state=S@SERVER, metrics=M@SERVER>)
 
     `next` is `client_update` followed by `server_update`. Build with `composer.compose`.
+    `warnings` says where settings make a method another one (`methods.build`).
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         reading_files: Callable[[], "FederatedProcess"],
     ):
         super().__init__(initialize_fn, rounds.next)
+        self.warnings: tuple[str, ...] = ()
         self.model = model
         self._rounds = rounds
         self._client_work = client_work

@@ -4,7 +4,7 @@
     for each batch: carry, outputs = steps.step(carry, [batch], [seed], client)
     variables = steps.final(carry)
 
-`sgd` gives the steps of an optimizer. Whoever needs others (two gradients on a batch, several
+`sgd` gives the steps of an optimizer. A method that needs others (two gradients on a batch, several
 batches a step) writes these three functions; `run` is the loop around them.
 """
 
@@ -163,7 +163,7 @@ def gradient(
 
 
 def moved(variables: Variables, by: Sequence[tf.Tensor], times: Any) -> Variables:
-    """Returns variables of which those that are trainable are moved by so many times something."""
+    """Returns variables of which those that are trainable are moved by a multiple of something."""
     pairs = zip(trainable_of(variables), by, strict=True)
     return with_trainable(variables, [w + times * change for w, change in pairs])
 

@@ -7,7 +7,7 @@ Classification (2022), Algorithm 1.
 |------------------------------|---------------------------------------------------------------|
 | theta_ext, the body          | the model's global variables; the mean weighted by examples   |
 | theta_cls^0, the head        | local variables at their initial values, equal for all clients |
-| lambda_cls = 0               | SGD on the global variables alone                             |
+| lambda_cls = 0               | SGD on all but the head                                       |
 | fine-tuning, section 5.2     | `fine_tuning_epochs` passes on both, or on the head           |
 """
 
@@ -19,7 +19,7 @@ from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
-from tff_het.learning.steps import fit, is_any, is_global, is_local
+from tff_het.learning.steps import fit, is_any
 from tff_het.learning.works import fine_tuning, local_sgd, sends_change
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
@@ -49,17 +49,27 @@ def build_fed_babu(
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If examples are to be acquired.
+      ValueError: If examples are to be acquired, or it says to fine-tune anything else.
     """
-    model = architecture.model(local=architecture.head if local_layers is None else local_layers)
+    if fine_tune not in ("all", "head"):
+        raise ValueError(f"fine_tune must be one of all, head; found {fine_tune!r}.")
+    head = architecture.head if local_layers is None else local_layers
+    model = architecture.model(local=head)
+
+    # Not all that is local: an adversary is too, and it trains in every round.
+    def is_head(spec):
+        return spec.path.split("/")[0] in head
+
+    def is_body(spec):
+        return not is_head(spec)
 
     def train(download, examples, client, seed, state):
         before = Variables(download.weights, state.model)
         of = (examples, client, seed, download.round)
-        after, metrics = fit(model, training, before, *of, trains=is_global)
+        after, metrics = fit(model, training, before, *of, trains=is_body)
         return sends_change(before, after, metrics, state)
 
-    trains = is_any if fine_tune == "all" else is_local
+    trains = is_any if fine_tune == "all" else is_head
     adapt = fine_tuning(model, training, fine_tuning_epochs, trains)
     return compose(
         model,

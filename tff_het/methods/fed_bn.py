@@ -37,12 +37,15 @@ def build_fed_bn(
     Raises:
       ValueError: If the network has no batch normalisation.
     """
-    if not any(is_normalization(spec.path) for spec in architecture.model(local=()).specs):
+    # Other normalisation layers have a scale and a shift as well, but no moving statistics.
+    paths = [spec.path.rpartition("/") for spec in architecture.model(local=()).specs]
+    normalizing = tuple(layer for layer, _, name in paths if name == "moving_mean")
+    if not normalizing:
         raise ValueError(
             "fed_bn keeps batch normalisation at the clients, and this network has none (layers "
             f"{', '.join(architecture.layers)}): take one with it, such as cnn_edge_small_bn."
         )
-    model = architecture.model(local=is_normalization)
+    model = architecture.model(local=lambda path: path.rpartition("/")[0] in normalizing)
     return compose(
         model,
         local_sgd(model, training),
@@ -50,8 +53,3 @@ def build_fed_bn(
         aggregator=aggregator,
         server_step=apply_update(model, server_optimizer),
     )
-
-
-def is_normalization(path: str) -> bool:
-    """Whether a variable is one of batch normalisation."""
-    return path.rpartition("/")[2] in ("gamma", "beta", "moving_mean", "moving_variance")

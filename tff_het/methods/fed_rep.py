@@ -17,13 +17,14 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tff_het.kinds import Whole
+from tff_het.kinds import Count
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import fit, is_global, is_local
 from tff_het.learning.works import local_sgd, sends_change
+from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
 
@@ -34,8 +35,8 @@ def build_fed_rep(
     *,
     seed: int,
     local_layers: Sequence[str] | None = None,
-    head_epochs: Whole = 10,
-    body_epochs: Whole = 1,
+    head_epochs: Count = 10,
+    body_epochs: Count = 1,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -52,23 +53,24 @@ def build_fed_rep(
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If examples are to be acquired.
+      ValueError: If examples are to be acquired, or neither part is trained.
     """
+    if not head_epochs and not body_epochs:
+        raise ValueError("fed_rep trains the head or the body; found 0 epochs of both.")
+    warn_if(not head_epochs, "fed_rep with head_epochs 0 leaves the heads as they begin: random.")
+    warn_if(not body_epochs, "fed_rep with body_epochs 0 trains heads on a body that stays random.")
     model = architecture.model(local=architecture.head if local_layers is None else local_layers)
 
     def train(download, examples, client, seed, state):
-        def trained(variables, epochs, number, trains):
-            settings = dataclasses.replace(
-                training, epochs=epochs, steps=None, at_most_one_pass=False
-            )
-            own = tf.random.experimental.stateless_fold_in(seed, number)
-            return fit(
-                model, settings, variables, examples, client, own, download.round, trains=trains
-            )
-
-        before = Variables(download.weights, state.model)
-        fitted, _ = trained(before, head_epochs, 0, is_local)
-        after, metrics = trained(fitted, body_epochs, 1, is_global)
+        before = after = Variables(download.weights, state.model)
+        metrics = None
+        for number, epochs, trains in ((0, head_epochs, is_local), (1, body_epochs, is_global)):
+            if epochs:
+                settings = dataclasses.replace(
+                    training, epochs=epochs, steps=None, at_most_one_pass=False
+                )
+                own = (examples, client, tf.random.experimental.stateless_fold_in(seed, number))
+                after, metrics = fit(model, settings, after, *own, download.round, trains=trains)
         return sends_change(before, after, metrics, state)
 
     return compose(

@@ -6,7 +6,7 @@ A. Ghosh, J. Chung, D. Yin, K. Ramchandran: An Efficient Framework for Clustered
 | paper (Algorithm 1)             | here                                                          |
 |---------------------------------|---------------------------------------------------------------|
 | theta_1 ... theta_k             | `ServerState.weights`, rows [k, ...] with starts of their own |
-| j = argmin F_i(theta_j)         | `_closest`, on all training examples, anew in each round      |
+| j = argmin F_i(theta_j)         | `_closest`, on all training examples, again in each round      |
 | LocalUpdate(theta_j)            | `local_sgd` from row j                                        |
 | s_i, one-hot                    | `used`, sent beside the change                                |
 | mean over the clients of j      | changes over `used`; an empty cluster keeps its model         |

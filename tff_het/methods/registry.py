@@ -1,9 +1,11 @@
 """All methods by name. A new method is one new file and one line here."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tff_het.methods.warning import MethodWarning
 from tff_het.registry import Registry
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def options(name: str) -> tuple[str, ...]:
 def build(
     name: str, architecture: "Architecture", training: "LocalTraining", *, seed: int, **given
 ) -> "FederatedProcess":
-    """Builds the process of a method.
+    """Builds the process of a method; `MethodWarning`s are kept as its `warnings`.
 
     Raises:
       ValueError: If there is no such method, or it does not take an option.
@@ -81,4 +83,11 @@ def build(
         raise ValueError(
             f"Method {name!r} has no option {', '.join(unknown)}; it has: {', '.join(accepted)}."
         )
-    return METHODS[name](architecture, training, seed=seed, **given)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        process = METHODS[name](architecture, training, seed=seed, **given)
+    for one in caught:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    texts = (str(one.message) for one in caught if issubclass(one.category, MethodWarning))
+    process.warnings = tuple(texts)
+    return process
