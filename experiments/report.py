@@ -43,15 +43,9 @@ class Settings:
 
 
 def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str = "report") -> Path:
-    """Writes the report on all scales that were run; returns the page's path.
+    """Writes the report on all scales that were run, inside `output_dir`; returns the page's path.
 
-    Args:
-      experiments: What may have been run.
-      output_dir: Where the results are.
-      folder_name: Where the report goes, inside `output_dir`.
-
-    Raises:
-      ValueError: If nothing was run, or a result was not written by this program.
+    Raises ValueError if nothing was run, or a result was not written by this program.
     """
     found = [sections.section(*one) for one in _made(experiments, output_dir)]
     if not found:
@@ -69,11 +63,7 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
 
 
 def write_pages(*, check: bool) -> Sequence[Path]:
-    """Writes the pages that kept results give; returns those that were different.
-
-    Args:
-      check: Write nothing.
-    """
+    """Writes the pages that kept results give, or checks them; returns those that differed."""
     made = pages.all_pages()
     different = [p for p, new in made.items() if not p.exists() or p.read_bytes() != new]
     for path in [] if check else different:
@@ -82,12 +72,7 @@ def write_pages(*, check: bool) -> Sequence[Path]:
 
 
 def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> str:
-    """Returns which results come from other code or settings than there are now, and which.
-
-    Args:
-      experiments: Tables and figures.
-      output_dir: Where runs are; None looks at the kept results.
-    """
+    """Returns which runs, or kept results, come from other code or settings than there are now."""
     lines = []
     for experiment, found in _made(experiments, output_dir):
         reasons = Counter(one.why for one in runner.outdated(experiment, found))

@@ -64,14 +64,9 @@ class Settings(program.Making):
 
 
 def points(over: Sequence[str], draws: int) -> Points:
-    """Returns all combinations of values.
+    """Returns all combinations of values, each of the listed ones with as many random draws.
 
-    Args:
-      over: As `Settings.over`.
-      draws: How many random draws there are of each combination of listed values.
-
-    Raises:
-      ValueError: If a text is of another form, or a name or value is there twice.
+    Raises ValueError if a text is of another form than `Settings.over`, or names anything twice.
     """
     listed: dict[str, list[str]] = {}
     random: dict[str, tuple[Callable, float, float]] = {}
@@ -110,11 +105,8 @@ def _fits(name: str, one: Mapping[str, str]) -> bool:
 def best(over: Points, choose: Sequence[str], select: str, results: s.Results) -> Points:
     """Returns the best of what was to be chosen, for each combination of everything else.
 
-    Args:
-      over: What varied.
-      choose: What is chosen.
-      select: The metric whose mean over seeds is highest; of equals, the first.
-      results: The runs; combinations that lack one with any seed are not chosen.
+    The best one has the highest mean over seeds of the metric `select`; of equals, the first.
+    Combinations that lack a run with any seed are not chosen.
     """
     groups: dict[tuple[str, ...], list[tuple[float, Mapping[str, str]]]] = {}
     for one in over:
@@ -171,13 +163,10 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
     """Makes the runs, chooses, and writes the page; returns the exit code.
 
     Args:
-      settings: What is run.
+      settings: What is run; raises ValueError if they do not fit.
       id: As in `Experiment`, after the program.
       folder: Of the page, inside the output folder.
       argv: The program's arguments, for the page.
-
-    Raises:
-      ValueError: If settings do not fit.
     """
     plugins.load(settings.plugin)
     if without := [text for text in settings.set if "=" not in text]:

@@ -54,10 +54,10 @@ class Workload:
         """Returns a client's random examples."""
         return examples(seed, self.examples, self.shape, self.dtype, self.classes)
 
-    def process(self, method: str = "fed_avg", shuffle: bool = True, **options: Any):
+    def process(self, method: str = "fed_avg", **options: Any):
         """Returns the process of a method, given its options."""
         sgd = tff.learning.optimizers.build_sgdm(LEARNING_RATE)
-        training = LocalTraining(sgd, self.batch_size, self.epochs, shuffle=shuffle)
+        training = LocalTraining(sgd, self.batch_size, self.epochs)
         return methods.build(method, self.architecture, training, seed=0, **options)
 
 
@@ -108,11 +108,8 @@ def main(
 ) -> None:
     """Measures the rows that the command line asks for, and prints a table in Markdown.
 
-    Args:
-      description: For --help.
-      head: Of the column of names.
-      names: Of all rows.
-      measured: From names to rows, each printed as it comes: name, figures by column.
+    Of all rows there are `names`, below `head`. `measured` gives those asked for, which are printed
+    as they come: name, and figures by column.
     """
     settings = command_line.settings(Settings, sys.argv[1:], description)
     with command_line.errors_in_one_line():

@@ -21,7 +21,8 @@ def last_round(
 ) -> dict[str, float]:
     """Trains a run, and tests each device's model and the ensemble on the whole test set.
 
-    Writes `observed.npz` with activations, and what was acquired, if devices acquire.
+    Writes `observed.npz` with activations, and what was acquired, if devices acquire. Raises
+    ValueError if flags do not fit each other or the data, or not all clients train.
 
     Returns:
       Of D1, D2, ... before the last ensembling and of 'ensemble' after it: '<it>_accuracy' and
@@ -29,9 +30,6 @@ def last_round(
       'divergence_<device>', '<device>_activations', the correlation with the ensemble's on images
       of class 1, and '<device>_imbalance', the mean total variation of acquired classes from even
       ones. If devices keep a part of their models, the ensemble's numbers are means over devices.
-
-    Raises:
-      ValueError: If flags do not fit each other or the data, or not all clients train.
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, start_from=str(start_from))
     ((name, process),) = processes.build(made).items()

@@ -55,7 +55,13 @@ def train(
     """
     del folder
     source = _made_up(seed) if dataset == "made_up" else _adult(seed, data_dir)
-    population = _population(source, partition, seed, validation)
+    options: dict[str, Any] = {"shards_per_client": 10} if partition == "shards" else {}
+    options |= {"num_clients": 10, "seed": seed}
+    divided = partitions.make(partition, source.train, source.test, **options)
+    columns, held_out = ("x", "y", *ATTRIBUTES), 0.3 if validation else 0.0
+    population = Population.from_partition(
+        source, divided, validation_fraction=held_out, seed=seed, columns=columns
+    )
     network = architectures.make("mlp_fair", population.element_spec, source.num_classes)
     everyone = range(len(population))
     optimizer = tff.learning.optimizers.build_sgdm(0.1, momentum=0.5)
@@ -111,16 +117,6 @@ def _made_up(seed: int) -> Dataset:
         return {"x": x} | {name: column.astype(np.int32) for name, column in named.items()}
 
     return Dataset("made_up", draw(1000), draw(1000), ("negative", "positive"), "drawn")
-
-
-def _population(dataset: Dataset, partition: str, seed: int, validation: bool) -> Population:
-    options: dict[str, Any] = {"num_clients": 10, "seed": seed}
-    options |= {"shards_per_client": 10} if partition == "shards" else {}
-    made = partitions.make(partition, dataset.train, dataset.test, **options)
-    columns, fraction = ("x", "y", *ATTRIBUTES), 0.3 if validation else 0.0
-    return Population.from_partition(
-        dataset, made, validation_fraction=fraction, seed=seed, columns=columns
-    )
 
 
 def _numbers(scored: Sequence[fairness.Scored], seed: int) -> dict[str, float]:

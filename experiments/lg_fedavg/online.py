@@ -37,11 +37,7 @@ WAYS = {
 
 
 def rotated_device(dataset: Dataset, seed: int, num_train: int, num_test: int) -> Client:
-    """Returns the new device: this many examples of train and test, turned by 90 degrees.
-
-    Raises:
-      ValueError: If the data set has not as many.
-    """
+    """Returns the new device: this many examples of train and test, turned by 90 degrees."""
 
     def draw(key: int, examples: Examples, num: int) -> dict[str, np.ndarray]:
         generator = seeding.generator(seed, seeding.DATA, key)
@@ -67,6 +63,8 @@ def join(
 ) -> dict[str, float]:
     """Trains to the goal, lets the new device join, and goes on in all ways.
 
+    Raises ValueError if the goal is not reached.
+
     Args:
       folder: Receives `metrics.csv`, accuracies by later round, and `pictures.npz`.
       flags: Of the training to the goal, without method; those of `fed_prox` are among them.
@@ -80,9 +78,6 @@ def join(
       device joins, 'fitted_rotated' with its local part fitted alone, and '<way>/<C>/normal' and
       '<way>/<C>/rotated' after the last round. Normal is the mean over the old devices, rotated
       the new one's, each with its own local part, if any, on its own test examples.
-
-    Raises:
-      ValueError: If the goal is not reached.
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method="fed_avg,fed_prox,lg_fedavg")
     built = processes.build(made)

@@ -177,13 +177,12 @@ def _read(argv: Sequence[str], known: Mapping[str, Parameter]) -> dict[str, Any]
                 f"Not a flag: {' '.join(rest)}. Several values have commas between them"
             )
     except flags.UnrecognizedFlagError as error:
-        now, (owner, dot, _) = options.RENAMED.get(error.flagname), error.flagname.partition(".")
+        owner, dot, _ = error.flagname.partition(".")
         if dot and not options.is_owner(owner):
             mine = "--plugin=FILE.py registers what is yours"
             refuse(f"--{error.flagname}: nothing is called {owner!r} ({mine}).")
-        if why := options.GONE.get(error.flagname):
-            refuse(f"--{error.flagname} {why}.")
-        refuse(f"--{error.flagname} is now called --{now}." if now else f"{error}{hint}")
+        why = options.GONE.get(error.flagname)
+        refuse(f"--{error.flagname} {why}." if why else f"{error}{hint}")
     # A flagfile may be missing, a folder, or no text.
     except (flags.Error, OSError, UnicodeDecodeError) as error:
         refuse(f"{error}{hint}")

@@ -276,12 +276,10 @@ _BELONGING: dict[str, tuple[str, ...]] = {
 class Layer(NamedTuple):
     """Settings from one source.
 
-    Attributes:
-      origin: What it is called: 'flag', a file's name.
-      values: Texts or values by name; options as 'owner.option', or bare for all that have them.
+    Options are named 'owner.option', or bare for all that have them; values may be texts.
     """
 
-    origin: str
+    origin: str  # What it is called: 'flag', a file's name.
     values: Mapping[str, Any]
 
     def naming(self, name: str, *value: Any) -> str:

@@ -9,15 +9,11 @@ from tff_het import datasets, partitions
 
 
 class Dealt(NamedTuple):
-    """A data set, and which client holds which of its examples.
-
-    Attributes:
-      initial: Training examples of no client, on which the server may train; None without any.
-      selection: Others, on which it may evaluate models; None without any.
-    """
+    """A data set, and which client holds which of its examples."""
 
     dataset: datasets.Dataset
     partition: partitions.Partition
+    # Training examples of no client: the server may train on some, and evaluate models on others.
     initial: datasets.Examples | None = None
     selection: datasets.Examples | None = None
 

@@ -22,22 +22,11 @@ REGISTRIES: dict[str, Registry] = {
 }
 # Parameters that programs give themselves, from other settings.
 _GIVEN = ("seed", "num_clients")
-# Flags that tables had -> what to do instead.
+# Flags of experiments.train that programs of many runs lack -> what to do instead.
 GONE = dict.fromkeys(
     ("runtime", "workers", "worker_deadline"),
     "belongs to experiments.train: give this command on each machine instead",
 )
-# Flags of before -> their names now.
-RENAMED = {
-    "cgau_variant": "cgau.variant",
-    "dirichlet_alpha": "dirichlet.alpha",
-    "dirichlet_min_examples": "dirichlet.min_examples",
-    "client_classes": "disjoint_classes.classes",
-    "group_column": "groups.column",
-    "cluster_projection": "clusters.projection",
-    "cluster_components": "clusters.num_components",
-    "cluster_assignment": "clusters.assignment",
-}
 
 
 def of(role: str, name: str) -> dict[str, Parameter]:
@@ -96,8 +85,6 @@ def find(
     asked = {one: known for one, known in among.items() if owner in ("", one)}
     if fitting := [(one, known[option]) for one, known in asked.items() if option in known]:
         return fitting
-    if name in RENAMED:
-        raise ValueError(f"{shown} is now called {RENAMED[name]}.")
     having: dict[str, list[str]] = {}  # Role -> owners that have it and are not chosen.
     for role, other, known in owners():
         if option in known and owner in ("", other):

@@ -40,26 +40,17 @@ class Trainers(NamedTuple):
 
 
 class Course(NamedTuple):
-    """One method's training.
-
-    Attributes:
-      ledger: What one of the trainers sends and receives in a round.
-      data_bytes: What of examples is sent to one place before the first round.
-    """
+    """One method's training."""
 
     method: str
     process: FederatedProcess
     trainers: Trainers
-    ledger: communication.Ledger
-    data_bytes: int
+    ledger: communication.Ledger  # What one of the trainers sends and receives in a round.
+    data_bytes: int  # What of examples is sent to one place before the first round.
 
 
 def build(made: Setup) -> dict[str, FederatedProcess]:
-    """Builds the process of each method that was asked for.
-
-    Raises:
-      ValueError: If a setting fits none of the methods.
-    """
+    """Builds the processes of all methods; raises ValueError if a setting fits none of them."""
     config = made.config
     taken = {method: methods.options(method) for method in config.method.method}
     given: dict[str, Any] = {

@@ -22,12 +22,7 @@ _FILES = ("metrics.csv", "clients.csv")
 
 
 def carry(experiments: Iterable[Experiment], *, data_dir: str | None) -> Iterator[str]:
-    """Tries the families of outdated results, and says of each what became of it.
-
-    Args:
-      experiments: Tables and figures.
-      data_dir: The folder of data sets.
-    """
+    """Tries the families of outdated results, and says of each what became of it."""
     families: dict[tuple[str, ...], dict[tuple[str, int], Outdated]] = {}
     for experiment in experiments:
         for scale in experiment.scales:

@@ -25,11 +25,7 @@ _APART = (
 
 @functools.lru_cache
 def files(roots: frozenset[str]) -> Mapping[str, str]:
-    """Returns what tells the meaning of each file that modules, or files of plugins, need.
-
-    Returns:
-      Module -> SHA-256 (hex) of the program without comments, docstrings and layout.
-    """
+    """Returns the `plugins.meaning` of each file that modules, or files of plugins, need."""
     waiting, found = list(roots), dict[str, str]()
     while waiting:
         module = waiting.pop()

@@ -12,9 +12,7 @@ class MissingDataError(Exception):
 def fingerprint(name: str, data_dir: str | None) -> str:
     """Returns that of a data set in a folder of data sets; without one, it is downloaded.
 
-    Raises:
-      MissingDataError: It is not there.
-      ValueError: Its files are damaged.
+    Raises MissingDataError if it is not there, ValueError if its files are damaged.
     """
     found, missing = _find(name, data_dir)
     if missing:

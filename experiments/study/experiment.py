@@ -64,24 +64,16 @@ is one; gives finite numbers by name."""
 
 @dataclasses.dataclass(frozen=True)
 class Call(_Work):
-    """A call of a function, for what is no training.
+    """A call of a function, for what is no training."""
 
-    Attributes:
-      function: Starts again in an empty folder whenever it is called.
-      arguments: Further arguments, JSON values.
-      data_sets: The data sets that have to be there.
-      start: The run with the same seed that it starts from; it is made before.
-      alone: Whether it measures time, so that nothing else may run beside it.
-      scales_with: For plans of how long it takes: an argument, or a flag among its `flags`, with
-        which its time grows linearly; 'flags', if it is the training that these describe; empty, if
-        it takes seconds; None, if nothing can be said before it was made.
-    """
-
-    function: Function
-    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    data_sets: tuple[str, ...] = ()
-    start: Training | None = None
-    alone: bool = False
+    function: Function  # Starts again in an empty folder whenever it is called.
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # JSON values.
+    data_sets: tuple[str, ...] = ()  # Those that have to be there.
+    start: Training | None = None  # The run with the same seed that it starts from.
+    alone: bool = False  # Whether it measures time, so that nothing else may run beside it.
+    # For plans of how long it takes: an argument, or a flag among its `flags`, with which its time
+    # grows linearly; 'flags', if it is the training that these describe; empty, if it takes
+    # seconds; None, if nothing can be said before it was made.
     scales_with: str | None = ""
 
 
@@ -149,24 +141,15 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Printed:
-    """A value that the paper prints.
-
-    Attributes:
-      row, column: Where it stands in our table.
-      value: As printed, in the unit of the table.
-      quote: The words of the paper's text that hold it, with white space as it may.
-      place: Where these stand.
-      interval: Half the width of the interval printed with it.
-      note: What it contradicts: another printed value, or the arithmetic. Empty: nothing known.
-    """
+    """A value that the paper prints, with its place in our table."""
 
     row: str
     column: str
-    value: float
-    quote: str
-    place: str
-    interval: float | None = None
-    note: str = ""
+    value: float  # As printed, in the unit of the table.
+    quote: str  # The words of the paper's text that hold it, with white space as it may.
+    place: str  # Where these stand.
+    interval: float | None = None  # Half the width of the interval printed with it.
+    note: str = ""  # What it contradicts: another printed value, or the arithmetic.
 
 
 class Check(NamedTuple):

@@ -29,24 +29,18 @@ def possible() -> bool:
 def run_all(
     tasks: Sequence[Task], count: int, *, data_dir: str | None
 ) -> Iterator[tuple[Task, Run]]:
-    """Makes the runs, giving each as it ends; those that are done are not made again.
+    """Makes the runs, `count` at the same time, giving each as it ends; as `runner.run_all`.
 
     What has to be alone is made after all others. A run whose process was killed has failed, and
     goes on from there the next time.
-
-    Args:
-      tasks: The runs.
-      count: How many are made at the same time, at least 1.
-      data_dir: The folder of data sets.
     """
     failed = runner.already_failed(tasks)
     done = [task for task in tasks if runner.is_done(task, data_dir)]
     yield from ((task, store.read(task.folder)) for task in done)
     left = [task for task in tasks if task not in done]
-    alone = [task for task in left if is_alone(task)]
-    together = [task for task in left if task not in alone]
-    yield from _run(together, min(count, len(together)), failed, data_dir)
-    yield from _run(alone, min(1, len(alone)), failed, data_dir)
+    for alone in (False, True):
+        batch = [task for task in left if is_alone(task) is alone]
+        yield from _run(batch, 1 if alone else count, failed, data_dir)
 
 
 def is_alone(task: Task) -> bool:
@@ -61,19 +55,23 @@ def _run(
     data_dir: str | None,
 ) -> Iterator[tuple[Task, Run]]:
     left = {task.folder: task for task in tasks}
-    shares = _shares(tasks, count)
-    workers = [_Worker(tasks, share, failed, data_dir) for share in shares]
+    workers = [_Worker(share, tasks, failed, data_dir) for share in _shares(tasks, count)]
     try:
         while left:
-            ready = multiprocessing.connection.wait([w.connection for w in workers])
-            for place, worker in enumerate(workers):
-                if worker.connection not in ready:
-                    continue
-                run = worker.receive()
-                if not worker.is_alive:
-                    workers[place] = _Worker(tasks, shares[place], failed, data_dir)
-                if run is not None and run.folder in left:
-                    yield left.pop(run.folder), run
+            by_connection: dict[Any, _Worker] = {one.connection: one for one in workers}
+            for connection in multiprocessing.connection.wait(list(by_connection)):
+                worker = by_connection[connection]
+                try:
+                    found = worker.connection.recv()
+                except EOFError:
+                    found = worker.killed()
+                    workers.remove(worker)
+                    workers.append(_Worker(worker.share, tasks, failed, data_dir))
+                if isinstance(found, OSError):  # Not even a failure can be kept.
+                    raise found
+                worker.begun = Path() if isinstance(found, Run) else found
+                if isinstance(found, Run) and found.folder in left:
+                    yield left.pop(found.folder), found
     finally:
         for worker in workers:
             worker.end()
@@ -84,7 +82,7 @@ def _shares(tasks: Sequence[Task], count: int) -> list[set[str]]:
     seconds: dict[str, float] = {}
     for task in tasks:
         seconds[_built(task)] = seconds.get(_built(task), 0.0) + (rates.expected(task) or 1.0)
-    shares: list[set[str]] = [set() for _ in range(count)]
+    shares: list[set[str]] = [set() for _ in range(min(count, len(tasks)))]
     for built in sorted(seconds, key=lambda one: -seconds[one]):
         min(shares, key=lambda share: sum(map(seconds.__getitem__, share))).add(built)
     return shares
@@ -99,65 +97,47 @@ def _built(task: Task) -> str:
 
 
 class _Worker:
-    """A process that makes runs."""
+    """A process that makes the runs of a share first."""
 
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        share: set[str],
-        failed: Mapping[Path, Mapping[str, Any]],
-        data_dir: str | None,
-    ):
-        """Forks this program."""
-        self.is_alive = True
-        self._begun: Path | None = None
+    def __init__(self, share: set[str], *arguments: Any):
+        """Forks this program; the arguments are those of `_work`."""
         context = multiprocessing.get_context("fork")
+        self.share, self.begun = share, Path()
         self.connection, theirs = context.Pipe(duplex=False)
-        arguments = (theirs, os.getpid(), tasks, share, failed, data_dir)
-        self._process = context.Process(target=_work, args=arguments, daemon=True)
-        self._process.start()
+        given = (theirs, os.getpid(), share, *arguments)
+        self.process = context.Process(target=_work, args=given, daemon=True)
+        self.process.start()
         theirs.close()  # So that the connection ends with the process.
 
-    def receive(self) -> Run | None:
-        """Returns a run that has ended, if one has; also where its process was killed in it.
-
-        Raises:
-          OSError: If not even a failure can be kept, or the process ended outside of a run.
-        """
-        try:
-            found = self.connection.recv()
-        except EOFError:
-            self.end()
-            self.is_alive = False
-            how = f"ended with code {self._process.exitcode}."
-            if self._begun is None:
-                raise OSError(f"A process that makes runs {how}") from None
-            key = store.read(self._begun).record.get("key", "")
-            error = f"The process of this run {how}"
-            return store.write(self._begun, Status.FAILED, key, error=error)
-        if isinstance(found, OSError):
-            raise found
-        self._begun = None if isinstance(found, Run) else found
-        return found if isinstance(found, Run) else None
+    def killed(self) -> Run:
+        """Keeps that the run has failed in which the process was killed."""
+        self.end()
+        how = f"ended with code {self.process.exitcode}."
+        if self.begun == Path():
+            raise OSError(f"A process that makes runs {how}")
+        key = store.read(self.begun).record.get("key", "")
+        return store.write(self.begun, Status.FAILED, key, error=f"The process of this run {how}")
 
     def end(self) -> None:
         """Asks it to stop, as a signal does: its run goes on from there the next time."""
-        self._process.terminate()
-        self._process.join()
+        self.process.terminate()
+        self.process.join()
         self.connection.close()
 
 
 def _work(
     connection: multiprocessing.connection.Connection,
     parent: int,
+    own: set[str],
     tasks: Sequence[Task],
-    share: set[str],
     failed: Mapping[Path, Mapping[str, Any]],
     data_dir: str | None,
 ) -> None:
-    """Makes the runs of a share, then those of others where that ends sooner."""
+    """Makes the runs of a share, then those of others where that ends sooner.
+
+    It sends the folder of each run that it begins, then the run; or an OSError that ends it.
+    """
     dying_with_parent.ask(parent)
-    own = set(share)
     taken: list[float] = []
 
     def wants(task: Task) -> bool:

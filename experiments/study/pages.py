@@ -40,16 +40,11 @@ _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
 
 class Findings(NamedTuple):
-    """What people wrote about a paper's results.
+    """What people wrote about a paper's results."""
 
-    Attributes:
-      in_short: The first paragraph, without its label.
-      beginning: All that stands before the sections.
-      sections: Module -> what its section shows, and what a reader has to know; in order.
-    """
-
-    in_short: str
-    beginning: str
+    in_short: str  # The first paragraph, without its label.
+    beginning: str  # All that stands before the sections.
+    # Module -> what its section shows, and what a reader has to know; in order.
     sections: Mapping[str, tuple[str, str]]
     settings: str
     differences: str

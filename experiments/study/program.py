@@ -52,21 +52,20 @@ class Making:
 def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
     """Makes the runs of one scale, or prints their plan; returns the exit code: 1 if some failed.
 
-    Raises:
-      ValueError: If settings do not fit, or a file of results is damaged.
-      OSError: If a file cannot be read or written.
+    Raises ValueError if settings do not fit, or a file of results is damaged.
     """
     logging.set_verbosity(logging.WARNING)
     if scale not in experiment.scales:
         raise ValueError(
             f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
         )
-    count = _jobs(settings)
+    can_fork = runtime.fitting("in_process") == "in_process" and jobs.possible()
+    count = (settings.jobs or len(os.sched_getaffinity(0))) if can_fork else 1
     output_dir = command_line.folder(settings.output_dir)
     seeds = range(settings.seeds or experiment.scales[scale].num_seeds)
     tasks = runner.plan(experiment, scale, seeds, output_dir)
     if settings.dry_run:
-        print(plan_text(tasks, settings.data_dir, count))
+        print(_plan(tasks, settings.data_dir, count))
         return 0
     for task in tasks:
         store.read(task.folder)  # What is damaged is refused before work starts.
@@ -78,13 +77,6 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
             return _run(tasks, settings, count)
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _jobs(settings: Making) -> int:
-    """How many runs are made at the same time."""
-    if runtime.fitting("in_process") != "in_process" or not jobs.possible():
-        return 1
-    return settings.jobs or len(os.sched_getaffinity(0))
 
 
 def _run(tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
@@ -102,8 +94,7 @@ def _run(tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
                 flush=True,
             )
             bad += result.status not in (Status.OK, Status.MISSING_DATA)
-    output_dir = settings.output_dir
-    print(f"The page: python -m experiments.report --output_dir={output_dir}")
+    print(f"The page: python -m experiments.report --output_dir={settings.output_dir}")
     return 1 if bad else 0
 
 
@@ -115,17 +106,13 @@ def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
     def tell() -> None:
         while not ended.wait(_TELLING_SECONDS):
             tasks = list(left.values())
-            under_way = [(task, claim) for task in tasks if (claim := claims.read(task.folder))]
-            at_once = max(count, len(under_way))
-            total = _total(tasks, at_once)
-            names = [
+            under_way = [
                 f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
-                for task, claim in under_way
+                for task in tasks
+                if (claim := claims.read(task.folder))
             ]
-            print(
-                f"{len(tasks)} runs left, {total}; under way: {'; '.join(names) or 'none'}",
-                flush=True,
-            )
+            about = f"{len(tasks)} runs left, {_total(tasks, max(count, len(under_way)))}"
+            print(f"{about}; under way: {'; '.join(under_way) or 'none'}", flush=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -136,14 +123,8 @@ def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
         thread.join()
 
 
-def plan_text(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str:
-    """Returns which runs there are to make, and about how long that takes.
-
-    Args:
-      tasks: The runs.
-      data_dir: The folder of data sets.
-      count: How many are made at the same time.
-    """
+def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str:
+    """Says which runs there are to make, and about how long that takes, `count` at a time."""
     left = [task for task in tasks if not runner.is_done(task, data_dir)]
     rates.probe(left, data_dir=data_dir)
     at_once = min(count, len(left))
@@ -151,7 +132,7 @@ def plan_text(tasks: Sequence[runner.Task], data_dir: str | None, count: int) ->
     for task in tasks:
         state = "done"
         if task in left:
-            state = _about(rates.expected(task, _beside(task, at_once)))
+            state = _about(rates.expected(task, 1 if jobs.is_alone(task) else at_once))
             work = task.cell.work
             has_goal = isinstance(work, Training) and "goal_accuracy" in work.flags
             if has_goal and rates.recorded(task) is None:
@@ -162,14 +143,9 @@ def plan_text(tasks: Sequence[runner.Task], data_dir: str | None, count: int) ->
     return "\n".join([*lines, f"{len(tasks)} runs, {_total(left, at_once)}."])
 
 
-def _beside(task: runner.Task, count: int) -> int:
-    """How many runs share the cores while this one is made."""
-    return 1 if jobs.is_alone(task) else count
-
-
 def _total(tasks: Sequence[runner.Task], count: int) -> str:
     """What runs take together, `count` at a time."""
-    shares = [_beside(task, count) for task in tasks]
+    shares = [1 if jobs.is_alone(task) else count for task in tasks]
     times = [rates.expected(*pair) for pair in zip(tasks, shares, strict=True)]
     known = [seconds / n for seconds, n in zip(times, shares, strict=True) if seconds is not None]
     text = _about(sum(known) if known or not times else None)

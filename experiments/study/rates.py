@@ -37,17 +37,11 @@ _WITHOUT_EFFECT = (
 
 
 class Rate(NamedTuple):
-    """How long a run takes if nothing runs beside it.
+    """How long a run takes if nothing runs beside it."""
 
-    Attributes:
-      start: Seconds, however long the run is.
-      rest: Seconds of its rounds and evaluations.
-      cores: How many cores these keep busy.
-    """
-
-    start: float
-    rest: float
-    cores: float
+    start: float  # Seconds, however long the run is.
+    rest: float  # Seconds of its rounds and evaluations.
+    cores: float  # How many these keep busy.
 
     def seconds(self, jobs: int) -> float:
         """Returns how long it takes as one of `jobs` that share all cores."""
@@ -56,21 +50,13 @@ class Rate(NamedTuple):
 
 
 class _Probe(NamedTuple):
-    """What a probe measured.
+    """What a probe measured."""
 
-    Attributes:
-      length: Steps in a round; of a function, the argument with which its time grows.
-      seconds: Of such a round, or of the function.
-      cores: How many it keeps busy.
-      evaluation: Seconds of one.
-      start: Seconds of all else.
-    """
-
-    length: float
-    seconds: float
-    cores: float
-    evaluation: float = 0.0
-    start: float = 0.0
+    length: float  # Steps in a round; of a function, the argument with which its time grows.
+    seconds: float  # Of such a round, or of the function.
+    cores: float  # How many it keeps busy.
+    evaluation: float = 0.0  # Seconds of one.
+    start: float = 0.0  # Seconds of all else.
 
 
 def recorded(task: Task) -> float | None:
@@ -92,11 +78,9 @@ def recorded(task: Task) -> float | None:
 
 
 def expected(task: Task, jobs: int = 1) -> float | None:
-    """Returns how many seconds a run may take; None if nobody knows.
+    """Returns how many seconds a run may take as one of `jobs` at a time; None if nobody knows.
 
-    Args:
-      task: The run.
-      jobs: How many are made at the same time; what is recorded counts as it is.
+    What is recorded counts as it is.
     """
     if (seconds := recorded(task)) is not None:
         return seconds
@@ -139,8 +123,7 @@ class Probing:
     def rate(self, work: Training | Call) -> Rate | None:
         """Returns a run's rate; None where there is nothing to probe, or probes fail.
 
-        Raises:
-          MissingDataError: Its data are not there.
+        Raises MissingDataError if its data are not there.
         """
         for name in work.data_sets:
             data.fingerprint(name, self._data_dir)  # To load them is no part of a run.
@@ -231,8 +214,7 @@ def _lengthened(
 ) -> tuple[_Probe, _Probe, float]:
     """Makes longer and longer probes, until what more steps take is more than noise.
 
-    Returns:
-      The first probe, the last one, and the seconds that one more step adds.
+    Returns the first probe, the last one, and the seconds that one more step adds.
     """
     length, first = least, measure(least)
     last = first

@@ -47,11 +47,7 @@ def _temporary() -> tempfile.TemporaryDirectory:
 
 
 def read(experiment: Experiment, scale: str) -> Results | None:
-    """Returns the kept runs of one scale, complete or not; None without any.
-
-    Raises:
-      ValueError: If the file is damaged.
-    """
+    """Returns the kept runs of a scale, None without any; raises ValueError if they are damaged."""
     known = kept(experiment.paper, scale)
     names = {identity.name(cell.work) for cell in experiment.scales[scale].cells}
     seeds = sorted({seed for what, seed in known if what in names})
@@ -71,8 +67,7 @@ def is_complete(results: Results) -> bool:
 def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
     """Adds finished runs on disk to the kept ones, in place of those of the same cell and seed.
 
-    Returns:
-      How many runs were added, by file.
+    Returns how many runs were added, by file.
     """
     added: dict[tuple[str, str], dict[tuple[str, int], Run]] = {}
     for experiment, results in experiments:

@@ -34,19 +34,12 @@ PAUSE_SECONDS = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A run to be made: one cell with one seed.
-
-    Attributes:
-      cell: The cell.
-      seed: The seed.
-      folder: Where the run is kept.
-      start: Where the run is kept that it starts from, if it does.
-    """
+    """A run to be made: one cell with one seed."""
 
     cell: Cell
     seed: int
-    folder: Path
-    start: Path | None = None
+    folder: Path  # Where the run is kept.
+    start: Path | None = None  # Where the run is kept that it starts from, if it does.
 
 
 def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: Path) -> list[Task]:
@@ -128,13 +121,8 @@ def run_all(
     """Makes the runs in order, giving each as it ends; those that are done are not made again.
 
     What fails is kept as failed, and tried again the next time. What another program is making is
-    waited for, and taken over where that program is gone.
-
-    Args:
-      tasks: The runs.
-      data_dir: The folder of data sets.
-      failed: As `already_failed`, when the program began; None: now.
-      wants: Whether to make a run now; it is asked again later otherwise.
+    waited for, and taken over where that program is gone. `failed` is `already_failed` when the
+    program began, by default now; `wants` says whether to make a run now, or to be asked again.
     """
     failed = already_failed(tasks) if failed is None else failed
     waiting, put_back = collections.deque(tasks), 0
@@ -168,13 +156,8 @@ def make(
 ) -> Run | None:
     """Makes one run, or goes on with it, in the runtime that is installed.
 
-    Args:
-      task: The run.
-      failed: As `already_failed`; what has failed since stays as it is. None: all are tried again.
-      data_dir: The folder of data sets.
-
-    Returns:
-      The run; None where another program is making it.
+    Returns None where another program is making it. Of the runs that have failed, those in `failed`
+    are tried again, by default all.
     """
     with claims.claimed(task.folder) as claim:
         if claim is None:

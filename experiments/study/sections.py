@@ -16,17 +16,11 @@ NOT_HERE = "not at this scale"
 
 
 class Number(NamedTuple):
-    """A number of ours, in the unit of its table or check.
+    """A number of ours, in the unit of its table or check."""
 
-    Attributes:
-      found: The mean with its interval; None while there is none.
-      more: What is said of it, or why there is none.
-      p: Of the paired t test of a check.
-    """
-
-    found: Estimate | None
-    more: str
-    p: str = "-"
+    found: Estimate | None  # None while there is none.
+    more: str  # What is said of it, or why there is none.
+    p: str = "-"  # Of the paired t test of a check.
 
     def text(self, digits: int) -> str:
         """Returns the mean with its interval, and what is said of it."""
@@ -37,23 +31,15 @@ class Number(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One place of a table.
-
-    Attributes:
-      ours: Our mean with its interval, or why there is none.
-      found: The same as numbers.
-      paper: What the paper prints; empty for nothing.
-      difference: Ours minus the paper's.
-      marked: What is wrong with the paper's value.
-    """
+    """One place of a table."""
 
     row: str
     column: str
-    ours: str
-    found: Estimate | None
-    paper: str = ""
-    difference: str = ""
-    marked: str = ""
+    ours: str  # Our mean with its interval, or why there is none.
+    found: Estimate | None  # The same as numbers.
+    paper: str = ""  # What the paper prints; empty for nothing.
+    difference: str = ""  # Ours minus the paper's.
+    marked: str = ""  # What is wrong with the paper's value.
 
 
 class FilledTable(NamedTuple):
@@ -107,25 +93,17 @@ class Judged(NamedTuple):
 
 
 class Section(NamedTuple):
-    """All that a page shows of one scale of a table or figure.
-
-    Attributes:
-      seeds: The seeds asked for.
-      pictures: The figures as SVG; None where nothing was run to draw.
-      counts: How many runs have which outcome.
-      made: With which commits, on what, and in how many hours the runs were made.
-      results: The runs; None if they were not kept.
-    """
+    """All that a page shows of one scale of a table or figure."""
 
     experiment: Experiment
     scale: str
-    seeds: Sequence[int]
+    seeds: Sequence[int]  # Those asked for.
     tables: list[FilledTable]
     claims: list[Judged]
-    pictures: list[bytes | None]
-    counts: str
-    made: str
-    results: Results | None = None
+    pictures: list[bytes | None]  # As SVG; None where nothing was run to draw.
+    counts: str  # How many runs have which outcome.
+    made: str  # With which commits, on what, and in how many hours the runs were made.
+    results: Results | None = None  # None if they were not kept.
 
     @property
     def id(self) -> str:

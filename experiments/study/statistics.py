@@ -26,11 +26,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Returns the mean with its 95 % interval after Student's t.
-
-    Raises:
-      ValueError: If there are no values.
-    """
+    """Returns the mean of one or more values with its 95 % interval after Student's t."""
     if not values:
         raise ValueError("A mean needs at least one value, found none.")
     n, mean = len(values), float(np.mean(values))

@@ -54,11 +54,7 @@ class Run:
         return self.record["metrics"]
 
     def file(self, name: str) -> Path:
-        """Returns the path of one of its files.
-
-        Raises:
-          ValueError: If the file is not as the run left it.
-        """
+        """Returns the path of one of its files; raises ValueError if the run left another one."""
         path = self.files / name
         content = path.read_bytes() if path.is_file() else None
         if content is None or _digest(content) != self.record["files"].get(name):
@@ -97,11 +93,7 @@ class Run:
 
 
 def read(folder: Path) -> Run:
-    """Reads what is known of a run.
-
-    Raises:
-      ValueError: If its `result.json` is not as this program has written it.
-    """
+    """Reads what is known of a run; raises ValueError if its `result.json` has been changed."""
     path = folder / "result.json"
     if not path.exists():
         return Run(folder, Status.ABSENT)
@@ -144,11 +136,7 @@ def write_seeds(folder: Path, seeds: Sequence[int]) -> None:
 
 
 def read_seeds(folder: Path) -> tuple[int, ...] | None:
-    """Reads `plan.json`; None where nothing was ever run.
-
-    Raises:
-      ValueError: If it was not written by this program.
-    """
+    """Reads `plan.json`, None where nothing was ever run; raises ValueError if it is damaged."""
     path = folder / "plan.json"
     if not path.exists():
         return None
@@ -162,15 +150,12 @@ def read_seeds(folder: Path) -> tuple[int, ...] | None:
 class Results:
     """All runs of one scale of a table or figure.
 
-    Attributes:
-      scale: The scale's name.
-      seeds: The seeds asked for.
-      runs: (cell, seed) -> run; every cell is there with each of its seeds, whatever became of it.
+    Every cell is there with each of its seeds, of those asked for, whatever became of it.
     """
 
     scale: str
     seeds: Sequence[int]
-    runs: Mapping[tuple[str, int], Run]
+    runs: Mapping[tuple[str, int], Run]  # By cell and seed.
 
     def ok(self, cells: Sequence[str], seed: int) -> dict[str, Run] | None:
         """Returns these cells' runs of a seed by cell, or None unless all of them succeeded."""

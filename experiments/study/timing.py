@@ -23,9 +23,8 @@ def round_times(
 ) -> dict[str, float]:
     """Times rounds of several methods, after two to warm up: training and aggregation alone.
 
-    Returns:
-      `<method>_seconds`, medians, and for all but the last `<method>_more`, by what share its
-      rounds are longer than the last one's.
+    Gives `<method>_seconds`, medians, and for all but the last `<method>_more`, by what share its
+    rounds are longer than the last one's.
     """
     del folder
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method=",".join(methods))

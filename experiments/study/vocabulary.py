@@ -122,14 +122,10 @@ def better(
     above: float = 0.0,
     form: Form = PERCENT,
 ) -> Claim:
-    """Returns a claim that one is better than each of the others.
+    """Returns a claim that one, or each of several, is better than each of the others.
 
-    Args:
-      measure: Of what a label stands for.
-      one: The one, or several; a text is a label.
-      others: With whom each is compared.
-      by: What is measured, for the checks' names.
-      above: By how much it has to be better.
+    The measure is given what a label stands for; `by` says what it measures, in the checks' names,
+    and `above` by how much the one has to be better.
     """
     checks = {
         f"{by} of {a} - {b}": measure(x) - measure(y)

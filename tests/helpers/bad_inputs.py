@@ -294,7 +294,7 @@ PLACES = [
     Row("--plugin=/does/not/exist.py", "there is no such file"),
     Row("--plugin=no_such_module", "--plugin=no_such_module cannot be imported"),
     Row("--plugin={in}/bad_plugin.py", "SyntaxError", makes=file("bad_plugin.py", b"a b")),
-    Row("--dirichlet_alpha=0.5", "--dirichlet_alpha is now called --dirichlet.alpha"),
+    Row("--dirichlet_alpha=0.5", "Did you mean: dirichlet.alpha ?"),
     Row("--output_dir=", "--output_dir is empty: name a folder"),
     Row("--output_dir={in}/a", "{in}/a", makes=file("a")),
     Row("--output_dir={in}/a/b", "{in}/a", makes=file("a")),

@@ -208,7 +208,6 @@ def test_two_methods_have_options_of_their_own():
         ({"mine.a": 1}, r"nothing is called 'mine'. --plugin=FILE.py registers"),
         ({"q": 1}, "--q belongs to --method=q_ffl; found --method=hdafl,fed_avg"),
         ({"waffle": {"temperature": 1}}, "belongs to --method=waffle"),
-        ({"dirichlet_alpha": 1}, "--dirichlet_alpha is now called dirichlet.alpha"),
         ({"rounds": 1.5}, "--rounds=1.5: expected a whole number"),
         ({"rounds": None}, "--rounds=None: expected a whole number"),
         ({"bias": "perhaps"}, "--bias=perhaps: expected true or false"),
