@@ -31,8 +31,18 @@ def draw(n: int, *keys: int) -> dict[str, np.ndarray]:
     return {"x": x, "y": rng.integers(0, CLASSES, n).astype(np.int32)}
 
 
-def training(epochs: int, rate: float = 0.1) -> LocalTraining:
-    optimizer = tff.learning.optimizers.build_sgdm(rate, momentum=0.9)
+# Methods that take plain SGD alone, and at what rate that learns as much; and options.
+_PLAIN = {"scaffold": 0.5, "p_fed_me": 0.5}
+_OPTIONS = {
+    "ditto": {"proximal_strength": 0.1},  # As a penalty it keeps from learning by heart.
+    "scaffold": {"num_clients": 8},
+    "fed_dyn": {"num_clients": 8},
+    "p_fed_me": {"proximal_strength": 1.0, "personal_rate": 0.5},
+}
+
+
+def training(epochs: int, rate: float = 0.1, momentum: float | None = 0.9) -> LocalTraining:
+    optimizer = tff.learning.optimizers.build_sgdm(rate, momentum)
     return LocalTraining(optimizer, batch_size=8, epochs=epochs)
 
 
@@ -45,10 +55,14 @@ def build(method: str, epochs: int = 30, **options) -> FederatedProcess:
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     network = normalized if method == "fed_bn" else networks.mlp([48])
     architecture = architectures.make("small", element, CLASSES, network)
+    options = _OPTIONS.get(method, {}) | options
     rate = _RATES.get(method, 0.1)
+    settings = training(epochs, rate)
+    if method in _PLAIN:
+        settings = training(epochs, _PLAIN[method], None)
     if method in _SELECTION:
         options = {"selection": draw(60, 99), "ensemble_dropout_samples": 1, **options}
-    return methods.build(method, architecture, training(epochs, rate), seed=SEED, **options)
+    return methods.build(method, architecture, settings, seed=SEED, **options)
 
 
 def inputs(process, state, clients, round_num: int, kept: dict) -> list[collections.OrderedDict]:

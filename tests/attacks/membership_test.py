@@ -106,10 +106,12 @@ def test_every_method_can_be_attacked(method, world, federations):
     found = federations(method, 30)
     results = {local: attack(world, found, local) for local in LOCAL_PARTS}
     accuracy = {local: np.mean([s.accuracy for s in r]) for local, r in results.items()}
-    if method not in REGULARISED:
+    # Of IFCA's models, the attacker does not look for the one that the client has trained.
+    if method not in (*REGULARISED, "ifca"):
         assert accuracy[PRIVATE] > 0.75
     model = found[0].process.model
-    if not any(spec.local for spec in model.specs):
+    keeps = bool(tf.nest.flatten(found[0].last[0]["state"].work))
+    if not any(spec.local for spec in model.specs) and not keeps:
         assert results[FITTED] == results[INITIAL] == results[PRIVATE]
     if all(spec.local for spec in model.specs):  # Nothing travels.
         low, high = chance(80 * NUM_VICTIMS)

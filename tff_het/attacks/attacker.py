@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
+import tensorflow as tf
 
 from tff_het import seeding
 from tff_het.attacks.observation import Observation
@@ -106,6 +107,9 @@ class Attacker:
                 raise ValueError(
                     "The private part was not observed: ask for it with observe(private=True)."
                 )
+            if not tf.nest.flatten(seen.private.work):
+                return Reconstructed(seen.client, seen.after, seen.private)
+            # It keeps a model of its own; what it would fine-tune first, it has just trained.
             observed = self._server_state._replace(weights=seen.after)
             own = self.process.adapt(observed, seen.private, self._own_examples, client=seen.client)
             return Reconstructed(seen.client, *own)
