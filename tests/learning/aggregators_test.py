@@ -158,10 +158,17 @@ def test_a_private_mean_sends_updates_alone(method):
         with pytest.raises(ValueError, match="q_ffl's weights h_k would be lost"):
             build(method, aggregator)
         return
-    ledger = communication.ledger(build(method, aggregator))
-    updates_alone = 4 * ledger.parameters_sent
-    assert ledger.bytes_up - ledger.metrics_bytes_up == updates_alone  # No weight.
-    assert ledger.bytes_down == updates_alone + 4  # The norm.
+    counts = method in ("scaffold", "fed_dyn")
+    process = build(method, aggregator, **({"num_clients": 4} if counts else {}))
+    ledger = communication.ledger(process)
+    download, _ = process.client_update.type_signature.parameter
+    update = process.client_update.type_signature.result.member["update"]
+    # No weight; where who takes part is counted, that number.
+    sent = communication.num_bytes(update) + 4 * counts
+    assert ledger.bytes_up - ledger.metrics_bytes_up == sent
+    assert ledger.bytes_down == communication.num_bytes(download.member) + 4  # The norm.
+    if method != "scaffold":
+        assert communication.num_bytes(update) == 4 * ledger.parameters_sent
 
 
 def test_weights_by_norm_are_refused_where_none_count():
