@@ -55,13 +55,7 @@ def train(
     """
     del folder
     source = _made_up(seed) if dataset == "made_up" else _adult(seed, data_dir)
-    options: dict[str, Any] = {"shards_per_client": 10} if partition == "shards" else {}
-    options |= {"num_clients": 10, "seed": seed}
-    divided = partitions.make(partition, source.train, source.test, **options)
-    columns, held_out = ("x", "y", *ATTRIBUTES), 0.3 if validation else 0.0
-    population = Population.from_partition(
-        source, divided, validation_fraction=held_out, seed=seed, columns=columns
-    )
+    population = _population(source, partition, seed, validation)
     network = architectures.make("mlp_fair", population.element_spec, source.num_classes)
     everyone = range(len(population))
     optimizer = tff.learning.optimizers.build_sgdm(0.1, momentum=0.5)
@@ -105,6 +99,16 @@ def _adult(seed: int, data_dir: str | None) -> Dataset:
     halves = train_test_split(*rows.values(), test_size=0.5, stratify=rows["y"], random_state=state)
     train, test = (dict(zip(rows, halves[k::2], strict=True)) for k in range(2))
     return dataclasses.replace(adult, train=train, test=test)
+
+
+def _population(dataset: Dataset, partition: str, seed: int, validation: bool) -> Population:
+    options: dict[str, Any] = {"num_clients": 10, "seed": seed}
+    options |= {"shards_per_client": 10} if partition == "shards" else {}
+    made = partitions.make(partition, dataset.train, dataset.test, **options)
+    columns, fraction = ("x", "y", *ATTRIBUTES), 0.3 if validation else 0.0
+    return Population.from_partition(
+        dataset, made, validation_fraction=fraction, seed=seed, columns=columns
+    )
 
 
 def _made_up(seed: int) -> Dataset:
