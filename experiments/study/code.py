@@ -29,13 +29,17 @@ def files(roots: frozenset[str]) -> Mapping[str, str]:
     waiting, found = list(roots), dict[str, str]()
     while waiting:
         module = waiting.pop()
-        if module in found or any(f"{module}.".startswith(f"{one}.") for one in _APART):
+        if module in found or _is_apart(module):
             continue
         path = _path(module)
         assert path is not None, module
         found[module] = plugins.meaning(path)
         waiting += _imported(path)
     return dict(sorted(found.items()))
+
+
+def _is_apart(module: str) -> bool:
+    return any(f"{module}.".startswith(f"{one}.") for one in _APART)
 
 
 def short(found: Mapping[str, str]) -> dict[str, str]:

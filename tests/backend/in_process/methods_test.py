@@ -18,6 +18,8 @@ from tff_het.simulation import feeding
 FEATURES, CLASSES, SEED = 6, 3, 1
 # Its default rate multiplies what rounding makes different by 100,000.
 OPTIONS: dict[str, dict] = {"waffle": {"posterior_rate": 1.0}}
+OPTIONS |= {name: {"num_clients": 8} for name in ("scaffold", "fed_dyn")}
+PLAIN = ("scaffold", "p_fed_me")  # Without momentum.
 SIZES = {0: 5, 2: 1, 4: 9, 7: 3}  # Examples of each client, by its index.
 
 
@@ -30,7 +32,7 @@ def network(x: tf.Tensor, num_classes: int, layers: Layers):
 def build(method: str, acquisition: Acquisition | None = None, **options):
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     architecture = architectures.make("small", element, CLASSES, network)
-    optimizer = tff.learning.optimizers.build_sgdm(0.3, momentum=0.9)
+    optimizer = tff.learning.optimizers.build_sgdm(0.3, None if method in PLAIN else 0.9)
     training = LocalTraining(optimizer, batch_size=4, epochs=1, acquisition=acquisition)
     return methods.build(method, architecture, training, seed=SEED, **options)
 
