@@ -10,7 +10,7 @@ class MissingDataError(Exception):
 
 
 def fingerprint(name: str, data_dir: str | None) -> str:
-    """Returns that of a data set in a folder of data sets; without one, it is downloaded.
+    """Returns a data set's fingerprint, read from its folder; without one, it is downloaded.
 
     Raises MissingDataError if it is not there, ValueError if its files are damaged.
     """

@@ -37,7 +37,7 @@ class Case:
       extra: Shapes of what is in an update beside the change of the global variables.
       keeps: Whether clients keep something beside local variables.
       adapts: Whether clients adapt the model before they predict.
-      counts: Whether the server counts who takes part.
+      counts: Whether the server counts participants.
       frozen: Shapes of local variables that training leaves as they are.
       normalized: Whether the network has batch normalisation.
       plain: Whether clients take plain SGD alone.

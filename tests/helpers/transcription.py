@@ -16,7 +16,7 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
 FEATURES, UNITS, CLASSES, RATE, BATCH = 4, 3, 3, 0.1, 4
-# Three rounds of two of three clients, of unequal sizes: who takes part in each.
+# Three rounds of two of three clients, of unequal sizes: each round's cohort.
 SIZES = (7, 4, 10)
 COHORTS = ((0, 1), (1, 2), (0, 2))
 

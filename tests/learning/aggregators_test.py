@@ -163,7 +163,7 @@ def test_a_private_mean_sends_updates_alone(method):
     ledger = communication.ledger(process)
     download, _ = process.client_update.type_signature.parameter
     update = process.client_update.type_signature.result.member["update"]
-    # No weight; where who takes part is counted, that number.
+    # No weight; one number more where participants are counted.
     sent = communication.num_bytes(update) + 4 * counts
     assert ledger.bytes_up - ledger.metrics_bytes_up == sent
     assert ledger.bytes_down == communication.num_bytes(download.member) + 4  # The norm.

@@ -29,7 +29,7 @@ class Federations:
 
     Attributes:
       process: What trains either.
-      settings: Of training; the seed is that of the attacks too.
+      settings: Of training; the attacks use its seed too.
       training: How the attacker fits local variables.
       victims: Those under attack. Test examples are as many as they train on.
       shadows: The attacker's clients; likewise.

@@ -1,4 +1,4 @@
-"""FedDyn: each client's loss is corrected so that its minimum is that of the sum.
+"""FedDyn: a correction makes clients' losses agree with the sum's minimum.
 
 D. A. E. Acar, Y. Zhao, R. Matas Navarro, M. Mattina, P. N. Whatmough, V. Saligrama: Federated
 Learning Based on Dynamic Regularization (2021), Algorithm 1.
@@ -38,7 +38,7 @@ def build_fed_dyn(
     proximal_strength: Positive = 0.01,
     aggregator: AggregationFactory | None = None,
 ) -> FederatedProcess:
-    """Builds FedDyn: each client's loss is corrected so that its minimum is that of the sum.
+    """Builds FedDyn: a correction makes clients' losses agree with the sum's minimum.
 
     Args:
       architecture: The network, all of it shared.

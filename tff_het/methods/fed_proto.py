@@ -12,7 +12,7 @@ across Heterogeneous Clients (2022), Algorithm 1.
 | C_i^(j), eq. (3)                  | means of `hidden` after training, without dropout          |
 | mean over clients with j, eq. (6) | unweighted as in the authors' code, or by class counts     |
 
-L_R is that of the authors' code; the paper compares prototypes. A label without a prototype adds 0.
+L_R follows the authors' code; the paper compares prototypes. A label without a prototype adds 0.
 Classes that nobody sends keep theirs. What a client sends follows from its own model, by design.
 """
 
