@@ -18,31 +18,18 @@ from tensorflow_federated.python.core.impl.compiler.array import (
     is_compatible_dtype,
     is_compatible_shape,
 )
-from tensorflow_federated.python.core.impl.executors.value_serialization import (
-    _check_container_compat_with_tf_nest as check_dataset_containers,
-)
-from tensorflow_federated.python.core.impl.types.computation_types import tensorflow_to_type
-from tensorflow_federated.python.core.impl.types.type_conversions import type_to_tf_structure
-from tensorflow_federated.python.core.impl.utils.tensorflow_utils import (
-    make_data_set_from_elements,
-)
 
 __all__ = [
     "CancellationManager",
     "Registered",
     "call",
-    "check_dataset_containers",
-    "draws_with_seed",
     "forget",
     "has_container",
     "has_started",
     "is_compatible_dtype",
     "is_compatible_shape",
-    "make_data_set_from_elements",
     "optimized",
     "register",
-    "tensorflow_to_type",
-    "type_to_tf_structure",
 ]
 
 
@@ -127,17 +114,3 @@ def has_container(operation: str) -> bool:
     """Whether an operation's resource lives in a container, under a name."""
     definition = op_def_registry.get(operation)
     return definition is not None and any(a.name == "container" for a in definition.attr)
-
-
-def draws_with_seed(dataset: tf.data.Dataset) -> bool:
-    """Whether a dataset draws random numbers that follow from a seed (shuffles, most often)."""
-    # Without a seed both are 0.
-    seeds = (getattr(dataset, "_seed", 0), getattr(dataset, "_seed2", 0))
-    if any(int(seed) for seed in seeds if seed is not None):
-        return True
-    for function in dataset._functions():
-        for operation in function.function.graph.get_operations():
-            attributes = operation.node_def.attr
-            if operation.op_def.is_stateful and (attributes["seed"].i or attributes["seed2"].i):
-                return True
-    return any(draws_with_seed(source) for source in dataset._inputs())

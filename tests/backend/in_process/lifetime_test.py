@@ -3,7 +3,6 @@
 import collections
 import concurrent.futures
 import gc
-import os
 import threading
 
 import numpy as np
@@ -20,14 +19,8 @@ NUMBERS = tff.FederatedType(np.float32, tff.CLIENTS)
 
 
 def adding(number: float):
-    """A stateful computation; equal for equal numbers, but another object."""
-
-    def run(x):
-        variable = tf.Variable(float(number))
-        with tf.control_dependencies([variable.assign_add(x)]):
-            return variable.read_value()
-
-    add = tff.tensorflow.computation(run, np.float32)
+    """A computation; equal for equal numbers, but another object."""
+    add = tff.tensorflow.computation(lambda x: x + float(number), np.float32)
     return tff.federated_computation(lambda x: tff.federated_map(add, x), NUMBERS)
 
 
@@ -43,15 +36,13 @@ def client_threads() -> int:
 
 
 def test_closing_leaves_nothing(contexts):
-    before, threads = functions(), client_threads()
+    threads = client_threads()
     add = adding(3)
     for _ in range(2):  # Closed and opened again.
         with in_process(clients_in_parallel=3) as context:
             assert add([1.0, 2.0, 3.0, 4.0]) == [4, 5, 6, 7]
             assert client_threads() > threads
-            assert functions() - before
         assert client_threads() == threads
-        assert functions() <= before  # Others' may be collected meanwhile.
     context.close()
     with (
         tff.framework.get_context_stack().install(context),
@@ -72,7 +63,7 @@ def test_arguments_are_checked():
 
 
 def test_several_contexts_and_threads_at_once(contexts):
-    """Of two Python threads in one context, and of two contexts, none sees another's variables."""
+    """Of two Python threads in one context, and of two contexts, none sees another's results."""
     computations = [adding(number) for number in (10, 20)]
 
     def program(context: InProcessContext, number: int) -> None:
@@ -139,7 +130,7 @@ def test_what_is_not_used_is_given_back(counted):
     for number in range(12):
         assert adding(number)([1.0]) == [number + 1]
         sizes.append(len(functions() - before))
-    assert sizes == [3, 6, 9] + [12] * 9  # Initialise, call and free: of at most four.
+    assert sizes == [1, 2, 3] + [4] * 9
     assert counted == {"compiled": 12, "imported": 12}
     assert adding(0)([1.0]) == [1]  # Long forgotten.
     assert counted["compiled"] == 13
@@ -165,27 +156,3 @@ def test_a_computation_in_the_place_of_another(in_process):
     plans = context_module._plans._plans
     plans[id(new)] = plans[id(gone)]
     assert new([1.0]) == [3]
-
-
-@pytest.mark.slow
-def test_variables_are_freed(counted):
-    """Those of graphs that are forgotten: TensorFlow itself keeps what has a name."""
-
-    def make(number):
-        def run(x):
-            variable = tf.Variable(lambda: tf.fill([5_000_000], float(number)))  # 20 MB.
-            return variable.read_value()[0] + x
-
-        return tff.tensorflow.computation(run, np.float32)
-
-    def resident() -> float:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
-
-    before = resident()
-    for number in range(40):
-        assert make(number)(1.0) == number + 1
-        gc.collect()
-    # 800 if nothing was given back. Four are kept, and the allocator keeps as much or more: how
-    # much depends on what the process did before.
-    assert resident() - before < 400

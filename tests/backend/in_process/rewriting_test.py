@@ -60,3 +60,18 @@ def test_results_leave_a_body_together():
 
 def test_the_same_results(everywhere):
     everywhere(lambda: loop(np.array([0.1, 0.2, 0.3], np.float32), 4))
+
+
+def test_equal_functions_of_different_computations(in_process):
+    """Grappler gives functions of different graphs one name; each keeps its own."""
+
+    @tf.function(autograph=False)
+    def shared(x, n):
+        return tf.while_loop(lambda i, _: i < n, lambda i, x: (i + 1, x * n), (0, x))[1]
+
+    def make(n):
+        return tff.tensorflow.computation(lambda x: shared(x, tf.constant(n)), np.int32)
+
+    computations = {n: make(n) for n in (1, 2, 3)}
+    for _ in range(2):
+        assert {n: int(one(1)) for n, one in computations.items()} == {1: 1, 2: 4, 3: 27}

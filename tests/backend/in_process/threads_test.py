@@ -34,20 +34,16 @@ def test_clients_run_side_by_side(in_process):
 
 
 def test_largest_clients_start_first(in_process):
-    """By bytes, of arrays and of datasets, whatever else clients hold."""
+    """By bytes, whatever else clients hold."""
     vector = tff.TensorType(np.float32, [None])
-    data = tff.SequenceType(tff.TensorType(np.float32, [None, 2]))
 
-    @tff.tensorflow.computation(vector, data, np.int32)
-    def work(x, batches, n):
-        rows = batches.reduce(0, lambda total, batch: total + tf.shape(batch)[0])
-        return tf.size(x) + rows + n
+    @tff.tensorflow.computation(vector, np.int32)
+    def work(x, n):
+        return tf.size(x) + n
 
-    @tff.federated_computation(
-        tff.FederatedType(vector, tff.CLIENTS), tff.FederatedType(data, tff.CLIENTS), NUMBERS
-    )
-    def run(x, batches, n):
-        return tff.federated_map(work, (x, batches, n))
+    @tff.federated_computation(tff.FederatedType(vector, tff.CLIENTS), NUMBERS)
+    def run(x, n):
+        return tff.federated_map(work, (x, n))
 
     orders = []
 
@@ -55,16 +51,12 @@ def test_largest_clients_start_first(in_process):
         orders.append(list(order))
         return [call(client) for client in range(len(order))]
 
-    def dataset(size):
-        return tf.data.Dataset.from_tensor_slices(np.ones([size, 2], np.float32)).batch(2)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClientThreads, "map", record)
         x = [np.ones(n, np.float32) for n in (3, 90, 0, 7)]
-        assert run(x, [dataset(1)] * 4, [9, 1, 8, 2]) == [13, 92, 9, 10]
-        run([np.ones(1, np.float32)] * 4, [dataset(n) for n in (4, 8, 100, 2)], [1] * 4)
-        run([np.ones(1, np.float32)] * 3, [dataset(4)] * 3, [1, 2, 3])
-    assert orders == [[1, 3, 0, 2], [2, 1, 0, 3], [0, 1, 2]]
+        assert run(x, [9, 1, 8, 2]) == [12, 91, 8, 9]
+        run([np.ones(1, np.float32)] * 3, [1, 2, 3])
+    assert orders == [[1, 3, 0, 2], [0, 1, 2]]
 
 
 def test_no_thread_waits_while_there_is_work():
@@ -73,7 +65,7 @@ def test_no_thread_waits_while_there_is_work():
     started, release = [], threading.Event()
 
     def call(client: int) -> int:
-        started.append((client, threads.slot))
+        started.append((client, threading.get_ident()))
         if client == 3:
             release.wait(30)  # The largest keeps one thread; the other does all the rest.
         elif len(started) == 5:
@@ -83,6 +75,6 @@ def test_no_thread_waits_while_there_is_work():
     assert threads.map(call, [3, 1, 4, 0, 2]) == [0, 10, 20, 30, 40]
     threads.close()
     assert [client for client, _ in started] == [3, 1, 4, 0, 2]
-    (slot_of_largest,) = {slot for client, slot in started if client == 3}
-    others = {slot for client, slot in started if client != 3}
-    assert {slot_of_largest, *others} == set(threads.slots) - {threads.slot}
+    (of_largest,) = {thread for client, thread in started if client == 3}
+    (of_others,) = {thread for client, thread in started if client != 3}
+    assert of_largest != of_others

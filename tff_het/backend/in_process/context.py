@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -73,12 +73,6 @@ class Plans:
                 del plans[next(iter(plans))]
             return plan
 
-    def release(self, slots: Collection[int]) -> None:
-        """Frees the variables and tables that calls in these slots have used."""
-        with self._lock:
-            for graph in self._graphs.values():
-                graph.release(slots)
-
     def _compile(self, comp: Any, graph: Callable[[Any], Graph]) -> interpreter.Function:
         execute = interpreter.compile_block(call_dominant(comp), graph)
 
@@ -113,7 +107,7 @@ class InProcessContext(tff.framework.SyncContext):
 
     def __init__(self, clients_in_parallel: int):
         self._threads = ClientThreads(clients_in_parallel)
-        self._lock = threading.RLock()  # One call at a time: they share the slots.
+        self._lock = threading.RLock()
         self._closed = False
 
     def invoke(self, comp: Any, arg: Any) -> Any:
@@ -139,11 +133,10 @@ class InProcessContext(tff.framework.SyncContext):
             return plan.emit(plan.function(argument, run))
 
     def close(self) -> None:
-        """Ends the threads and frees the variables of their calls; nothing the second time."""
+        """Ends the threads; nothing the second time."""
         with self._lock:
             self._closed = True
             self._threads.close()
-            _plans.release(self._threads.slots)
 
 
 class _Run:
@@ -160,10 +153,6 @@ class _Run:
         self._order = sorted(range(self.num_clients), key=lambda c: -cohort.sizes[c])
         self._threads = threads
         self._client_ids = client_ids
-
-    @property
-    def slot(self) -> int:
-        return self._threads.slot
 
     @property
     def cancellation(self) -> internals.CancellationManager | None:

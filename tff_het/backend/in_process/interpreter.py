@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from tff_het.backend.in_process import sequences, values
+from tff_het.backend.in_process import values
 from tff_het.backend.in_process.graphs import Caller, Graph
 from tff_het.backend.in_process.values import AllEqual, AtClients
 from tff_het.backend.names import tff
@@ -117,7 +117,7 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
         intrinsic = _INTRINSICS.get(block.uri)
         if intrinsic is None:
             raise NotImplementedError(
-                f"The in-process runtime does not execute {block.uri}. Use TFF's worker for it."
+                f"The in-process runtime does not execute {block.uri}. {values.ELSEWHERE}"
             )
         argument_type = block.type_signature.parameter
         return lambda env, run: lambda argument, run: intrinsic(argument, argument_type, run)
@@ -128,8 +128,7 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
         argument = compiled(block.argument)
         return lambda env, run: called(env, run)(argument(env, run), run)
     raise NotImplementedError(
-        f"The in-process runtime does not execute {type(block).__name__} blocks. Use TFF's worker "
-        "for them."
+        f"The in-process runtime does not execute {type(block).__name__} blocks. {values.ELSEWHERE}"
     )
 
 
@@ -199,26 +198,6 @@ def _is_struct(value) -> bool:
     return isinstance(value, list)
 
 
-def _select(argument, argument_type, run):
-    """Sends each client the sequence of `select_fn(server_value, key)` for its keys."""
-    keys, max_key, server_value, select_fn = argument
-    selected_type = argument_type[3].result
-    emit = values.emitter(selected_type)
-    end = int(max_key)
-
-    def slices(client_keys, run):
-        found = client_keys.numpy()
-        for key in found:
-            if not 0 <= key < end:
-                raise tf.errors.InvalidArgumentError(
-                    None, None, f"federated_select: a key must lie in [0, {end}), found {key}."
-                )
-        elements = [emit(select_fn([server_value, tf.constant(key)], run)) for key in found]
-        return sequences.to_variant(elements, tff.SequenceType(selected_type))[0]
-
-    return AtClients(run.map_clients(slices, _members(keys, run)))
-
-
 def _unchanged(argument, argument_type, run):
     return argument
 
@@ -243,7 +222,6 @@ _INTRINSICS: dict[str, Callable[[Any, Any, Run], Any]] = {
     "federated_eval_at_server": _eval_at_server,
     "federated_map": _map,
     "federated_map_all_equal": _map_all_equal,
-    "federated_select": _select,
     "federated_value_at_clients": _to_all,
     "federated_value_at_server": _unchanged,
     "federated_zip_at_clients": _zip_clients,

@@ -15,19 +15,18 @@ _numbers = itertools.count()
 
 def new_name() -> str:
     """Returns a name that nothing else in this process has."""
-    # Letters and digits only: containers of tables allow few others.
     return f"tffhet{os.getpid()}n{next(_numbers)}"
 
 
-def has_resources(graph_def: tf.compat.v1.GraphDef) -> bool:
-    """Whether calls of the graph would meet in a resource: a variable, a table, an iterator."""
-    return any(internals.has_container(node.op) for node in _nodes(graph_def))
+def resources(graph_def: tf.compat.v1.GraphDef) -> set[str]:
+    """Returns the operations in which calls of the graph would meet: variables, tables."""
+    return {node.op for node in _nodes(graph_def) if internals.has_container(node.op)}
 
 
 def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
-    """Returns a copy with its resources in a container called `name`.
+    """Returns a copy with its functions renamed, each with `name`.
 
-    The functions in its library are renamed: TensorFlow has one table of functions for the whole
+    TensorFlow has one table of functions for the whole
     process, and would take another graph's of the same name. Grappler gives one name to differing
     functions of different graphs.
     """
@@ -40,8 +39,6 @@ def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
         gradient.function_name = new_names.get(gradient.function_name, gradient.function_name)
         gradient.gradient_func = new_names.get(gradient.gradient_func, gradient.gradient_func)
     for node in _nodes(copy):
-        if internals.has_container(node.op):
-            node.attr["container"].s = name.encode()
         node.op = new_names.get(node.op, node.op)
         for value in node.attr.values():
             for called in (value.func, *value.list.func) if _has_functions(value) else ():
@@ -91,25 +88,6 @@ def _in_sequence(function: Any) -> None:
 def _source(name: str) -> str:
     """Returns the node that an input of a function's node is of."""
     return name.removeprefix("^").split(":")[0]
-
-
-def resources(graph_def: tf.compat.v1.GraphDef) -> tf.compat.v1.GraphDef:
-    """Returns a graph of the operations that open the resources of another, each once.
-
-    Those that nothing goes into: what else there is (tables with default keys) is left alone.
-    """
-    found: dict[tuple[str, bytes], Any] = {}
-    for node in _nodes(graph_def):
-        if internals.has_container(node.op) and all(name.startswith("^") for name in node.input):
-            copy = tf.compat.v1.NodeDef()
-            copy.CopyFrom(node)
-            del copy.input[:]
-            copy.attr.pop("_class", None)  # It may name a node that is not here.
-            # TensorFlow takes the node's name for a resource without one.
-            copy.attr["shared_name"].s = node.attr["shared_name"].s or node.name.encode()
-            copy.name = f"resource_{len(found)}"
-            found.setdefault((copy.op, copy.attr["shared_name"].s), copy)
-    return tf.compat.v1.GraphDef(node=found.values())
 
 
 def _nodes(graph_def: tf.compat.v1.GraphDef) -> Iterator[Any]:

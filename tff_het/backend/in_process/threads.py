@@ -2,7 +2,6 @@
 
 import collections
 import concurrent.futures
-import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,39 +10,18 @@ import tensorflow as tf
 
 from tff_het.backend import internals
 
-_slots = itertools.count()
-
 
 def _is_echo(error: BaseException) -> bool:
     return isinstance(error, tf.errors.CancelledError)
 
 
 class ClientThreads:
-    """A fixed number of threads, each with its own slot.
-
-    A slot stands for a thread's own copy of everything that two calls must not share; the threads
-    that call computations have one together.
-
-    Attributes:
-      slots: All of them.
-    """
+    """A fixed number of threads."""
 
     def __init__(self, count: int):
         self._count = count
         self._here = threading.local()
-        self._calling, *own = self.slots = [next(_slots) for _ in range(count + 1)]
-
-        def start() -> None:
-            self._here.slot = own.pop()
-
-        self._pool = concurrent.futures.ThreadPoolExecutor(
-            count, thread_name_prefix="client", initializer=start
-        )
-
-    @property
-    def slot(self) -> int:
-        """The slot of the current thread."""
-        return getattr(self._here, "slot", self._calling)
+        self._pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="client")
 
     @property
     def cancellation(self) -> internals.CancellationManager | None:

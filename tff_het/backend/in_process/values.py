@@ -1,8 +1,8 @@
 """Values of a running computation, and their conversion from and to Python.
 
 Inside, a struct is a list of its elements in the type's order (names are the type's matter), a
-sequence is a dataset's variant tensor, a function is a Python function, a value at SERVER stands
-for itself and what is at CLIENTS is an `AtClients` or, where all are equal, an `AllEqual`.
+function is a Python function, a value at SERVER stands for itself and what is at CLIENTS is an
+`AtClients` or, where all are equal, an `AllEqual`.
 
 A type becomes a Python function once, which then brings in or out value after value.
 """
@@ -15,8 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het.backend import internals
-from tff_het.backend.in_process import sequences
 from tff_het.backend.names import tff
+
+ELSEWHERE = 'Use the runtime `worker` for it: `tff_het.simulation.runtime.use("worker")`.'
 
 
 class AtClients(NamedTuple):
@@ -104,17 +105,6 @@ def ingester(
         return clients
     if isinstance(value_type, tff.StructType):
         return _struct_ingester(value_type, function_of, where)
-    if isinstance(value_type, tff.SequenceType):
-
-        def sequence(value: Any, cohort: Cohort) -> tf.Tensor:
-            try:
-                variant, size = sequences.to_variant(value, value_type)
-            except TypeError as error:
-                raise TypeError(f"{where}: {error}") from error
-            cohort.count(size)
-            return variant
-
-        return sequence
     if isinstance(value_type, tff.FunctionType):
 
         def function(value: Any, cohort: Cohort) -> Any:
@@ -126,7 +116,9 @@ def ingester(
         return function
     if isinstance(value_type, tff.TensorType):
         return _tensor_ingester(value_type, where)
-    raise NotImplementedError(f"The in-process runtime takes no arguments of type {value_type}.")
+    raise NotImplementedError(
+        f"{where}: the in-process runtime takes no values of type {value_type}. {ELSEWHERE}"
+    )
 
 
 def _struct_ingester(value_type: tff.StructType, function_of: Any, where: str) -> Ingest:
@@ -216,6 +208,7 @@ def emitter(value_type: tff.Type) -> Callable[[Any], Any]:
 
     Raises:
       ValueError: If no Python container can hold a struct of the type.
+      NotImplementedError: If it holds a sequence.
     """
     if isinstance(value_type, tff.FederatedType):
         member = emitter(value_type.member)
@@ -233,7 +226,9 @@ def emitter(value_type: tff.Type) -> Callable[[Any], Any]:
             [element(part) for element, part in zip(elements, value, strict=True)]
         )
     if isinstance(value_type, tff.SequenceType):
-        return lambda value: sequences.from_variant(value, value_type)
+        raise NotImplementedError(
+            f"The in-process runtime gives no values of type {value_type}. {ELSEWHERE}"
+        )
     return _to_numpy
 
 
