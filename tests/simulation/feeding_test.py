@@ -43,7 +43,7 @@ def test_files_and_arrays_give_the_same_bits(
     state = process.initialize()
     clients = cohort(process, population, state, [0, 2, 4])
     in_files = feeding.run_round(process, state, clients)
-    monkeypatch.setattr(type(worker), "reads_files", False)
+    monkeypatch.setattr(type(worker), "run_round", feeding.Feeding.run_round)
     as_arrays = feeding.run_round(process, state, clients)
     assert_same(in_files, as_arrays)
     assert in_files.metrics["train"]["num_examples"] == 12 + 14 + 16
@@ -132,7 +132,7 @@ def test_prepared_examples_stay_up_to_a_bound(make_process, make_population, mon
         monkeypatch.setattr(feeding, "_KEPT_BYTES", 2.5 * size)
         prepared[1], prepared[0], prepared[2]
         assert prepared[0] is first  # Used more recently than client 1.
-        assert list(prepared._tensors) == [2, 0]
+        assert list(prepared._placed) == [2, 0]
 
 
 def test_prepared_examples_do_not_stay_where_memory_is_not_to_grow(make_process, make_population):
@@ -140,7 +140,7 @@ def test_prepared_examples_do_not_stay_where_memory_is_not_to_grow(make_process,
         prepared = feeding.Prepared(make_process("hdafl"), make_population(3), in_memory=False)
         for client in range(3):
             assert isinstance(prepared[client]["x"], tf.Tensor)
-            assert list(prepared._tensors) == [client]
+            assert list(prepared._placed) == [client]
 
 
 @pytest.mark.parametrize("name", list(runtime.RUNTIMES))

@@ -1,11 +1,7 @@
 """What a process takes of each client in a round."""
 
 import collections
-import contextlib
-import math
-import os
-import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +13,6 @@ from tff_het.clients import Population, mapped
 from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
-from tff_het.simulation.several_workers import SeveralWorkersContext
-from tff_het.simulation.shared_examples import SharedFile
 
 
 class ClientInput(NamedTuple):
@@ -64,12 +58,40 @@ def cohort_inputs(
     ]
 
 
+class Feeding:
+    """How examples reach what executes a round: here, as tensors and arguments of `process.next`.
+
+    Contexts whose way is another one inherit from it.
+    """
+
+    def place(self, client: int, columns: Mapping[str, Any]) -> Any:
+        """Returns a client's columns in the form in which `run_round` takes them best.
+
+        Args:
+          client: The client's index.
+          columns: Columns [n, ...], those of the process's model.
+        """
+        # TensorFlow copies arrays at each call.
+        return tf.nest.map_structure(tf.convert_to_tensor, columns)
+
+    def run_round(
+        self, process: FederatedProcess, state: ServerState, clients: Sequence[ClientInput]
+    ) -> ProcessOutput:
+        """Runs `process.next` for clients whose examples are columns, or what `place` gave.
+
+        Raises:
+          ValueError: If a client's examples are not those of the process's model.
+        """
+        spec = process.model.example_spec
+        examples = [example_files.checked(client.examples, spec) for client in clients]
+        return process.next(state, arguments(clients, examples))
+
+
 class Prepared:
     """The clients' training examples in the form in which the runtime takes them best.
 
-    In this process that is TensorFlow's tensors: TensorFlow copies arrays at each call. They stay
-    in memory, the most recently used of them, unless memory is not to grow with the population.
-    Several workers that share a folder find them there.
+    They stay there, the most recently used of them, unless memory is not to grow with the
+    population.
     """
 
     def __init__(
@@ -80,38 +102,30 @@ class Prepared:
         Args:
           process: What trains on the examples.
           population: The clients.
-          in_memory: Whether tensors of up to 2 GiB are kept, or the last client's alone.
+          in_memory: Whether examples of up to 2 GiB stay placed, or the last client's alone.
         """
         self._in_memory = in_memory
         self._spec = process.model.example_spec
         self._population = population
-        self._tensors: collections.OrderedDict[int, Mapping[str, Any]] = collections.OrderedDict()
+        self._placed: collections.OrderedDict[int, tuple[Any, int]] = collections.OrderedDict()
         self._bytes = 0
-        self._files: dict[int, SharedFile] = {}
 
-    def __getitem__(self, client: int) -> Mapping[str, Any] | SharedFile:
-        """Returns a client's columns, or where they stand.
+    def __getitem__(self, client: int) -> Any:
+        """Returns a client's columns, as the runtime has placed them.
 
         Raises:
           ValueError: If they are not those of the process's model.
         """
-        context = tff.framework.get_context_stack().current
-        if isinstance(context, SeveralWorkersContext) and context.shared_examples is not None:
-            if client not in self._files:
-                columns = self._fetched(client)
-                self._files[client] = context.shared_examples.put(client, columns, self._spec)
-            return self._files[client]
-        if isinstance(context, SeveralWorkersContext) or _reads_files():
-            return self._fetched(client)
-        if client not in self._tensors:
+        if client not in self._placed:
             columns = example_files.checked(self._fetched(client), self._spec)
-            self._tensors[client] = tf.nest.map_structure(tf.convert_to_tensor, columns)
-            self._bytes += _size(columns)
+            size = sum(column.nbytes for column in columns.values())
+            self._placed[client] = _current().place(client, columns), size
+            self._bytes += size
             allowed = _KEPT_BYTES if self._in_memory else 0
-            while self._bytes > allowed and len(self._tensors) > 1:
-                self._bytes -= _size(self._tensors.popitem(last=False)[1])
-        self._tensors.move_to_end(client)
-        return self._tensors[client]
+            while self._bytes > allowed and len(self._placed) > 1:
+                self._bytes -= self._placed.popitem(last=False)[1][1]
+        self._placed.move_to_end(client)
+        return self._placed[client][0]
 
     def _fetched(self, client: int) -> Mapping[str, np.ndarray]:
         columns = self._population[client].train
@@ -122,71 +136,33 @@ class Prepared:
 _KEPT_BYTES = 2 * 2**30
 
 
-def _size(columns: Mapping[str, Any]) -> int:
-    return sum(
-        tf.as_dtype(column.dtype).size * math.prod(column.shape) for column in columns.values()
-    )
-
-
-def _reads_files() -> bool:
-    return getattr(tff.framework.get_context_stack().current, "reads_files", False)
-
-
 def run_round(
     process: FederatedProcess, state: ServerState, clients: Sequence[ClientInput]
 ) -> ProcessOutput:
-    """Runs `process.next`, giving examples in the form in which the runtime takes them best.
-
-    A runtime with `reads_files` gets them as files in memory. They have no name in
-    the file system, so nothing is left of them, however the program ends. Several workers
-    get the two halves of `next`.
+    """Runs `process.next` in the way of the runtime that is installed; see `Feeding`.
 
     Raises:
       ValueError: If a client's examples are not those of the process's model.
     """
-    context = tff.framework.get_context_stack().current
-    if isinstance(context, SeveralWorkersContext):
-        return _run_halves(context, process, state, clients)
-    with contextlib.ExitStack() as stack:
-        examples: list[Any]
-        spec = process.model.example_spec
-        if _reads_files():
-            process = process.reading_files
-            _allow_open_files(len(clients))
-            examples = [
-                stack.enter_context(_memory_file(example_files.to_bytes(client.examples, spec)))
-                for client in clients
-            ]
-        else:
-            examples = [example_files.checked(client.examples, spec) for client in clients]
-        return process.next(state, _arguments(clients, examples))
+    return _current().run_round(process, state, clients)
 
 
-def _run_halves(
-    context: SeveralWorkersContext,
-    process: FederatedProcess,
-    state: ServerState,
-    clients: Sequence[ClientInput],
+def arguments(
+    clients: Sequence[ClientInput], examples: Sequence[Any]
+) -> list[collections.OrderedDict]:
+    """Returns what `next` and `client_update` take of clients, with these as their examples."""
+    return [
+        collections.OrderedDict(
+            client=np.int32(client.client), seed=client.seed, examples=e, state=client.state
+        )
+        for client, e in zip(clients, examples, strict=True)
+    ]
+
+
+def server_half(
+    process: FederatedProcess, state: ServerState, sent: Sequence[Mapping[str, Any]]
 ) -> ProcessOutput:
-    """`client_update` over the workers, then `server_update` here."""
-    spec = process.model.example_spec
-    examples: list[Any]
-    if (shared := context.shared_examples) is None:
-        at_clients = process
-        examples = [example_files.checked(client.examples, spec) for client in clients]
-        sizes = [len(next(iter(columns.values()))) for columns in examples]
-    else:
-        at_clients = process.reading_files
-        files = [
-            client.examples
-            if isinstance(client.examples, SharedFile)
-            else shared.put(client.client, client.examples, spec)
-            for client in clients
-        ]
-        examples = [file.path for file in files]
-        sizes = [file.num_examples for file in files]
-    download, arguments = process.download(state), _arguments(clients, examples)
-    sent = context.map_clients(at_clients.client_update, download, arguments, sizes)
+    """Runs `process.server_update` on what `client_update` gave, in the clients' order."""
     uploads = [
         collections.OrderedDict((name, one[name]) for name in ("update", "weight", "metrics"))
         for one in sent
@@ -196,33 +172,9 @@ def _run_halves(
     return ProcessOutput(combined["state"], combined["metrics"], kept)
 
 
-def _arguments(
-    clients: Sequence[ClientInput], examples: Sequence[Any]
-) -> list[collections.OrderedDict]:
-    return [
-        collections.OrderedDict(
-            client=np.int32(client.client), seed=client.seed, examples=e, state=client.state
-        )
-        for client, e in zip(clients, examples, strict=True)
-    ]
+def _current() -> Feeding:
+    context = tff.framework.get_context_stack().current
+    return context if isinstance(context, Feeding) else _IN_THIS_PROCESS
 
 
-def _allow_open_files(count: int) -> None:
-    """Raises the process's limit, often 1,024, where a cohort needs more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = count + len(os.listdir("/proc/self/fd")) + 64  # Those of others, opened meanwhile.
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-
-
-@contextlib.contextmanager
-def _memory_file(parts: Sequence[memoryview]) -> Iterator[str]:
-    descriptor = os.memfd_create("tff_het_examples")
-    try:
-        for part in parts:
-            while part:
-                part = part[os.write(descriptor, part) :]
-        yield f"/proc/{os.getpid()}/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
+_IN_THIS_PROCESS = Feeding()

@@ -17,30 +17,31 @@ import atexit
 import contextlib
 import functools
 import os
+import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import grpc
 
 from tff_het.backend import names
 from tff_het.backend.names import tff
-from tff_het.simulation import remote, worker_process
+from tff_het.learning import example_files
+from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
+from tff_het.simulation import feeding, remote, worker_process
 from tff_het.simulation.worker_process import WorkerDied as WorkerDied
 from tff_het.simulation.worker_process import WorkerProcess
 
 _EXIT_SECONDS = 5.0  # From a broken connection to the exit status of the process.
 
 
-class WorkerContext(remote.RemoteContext):
+class WorkerContext(remote.RemoteContext, feeding.Feeding):
     """Executes computations in one worker process.
 
     Attributes:
         pid: The worker's process id.
         port: The port on which it serves.
-        reads_files: Examples reach it faster as files than as arguments.
     """
-
-    reads_files = True
 
     def __init__(self, channel: grpc.Channel, process: WorkerProcess) -> None:
         self.pid = process.pid
@@ -60,6 +61,26 @@ class WorkerContext(remote.RemoteContext):
         if self._process.stopped:
             raise self._process.end_error()
         return super().invoke(comp, arg)
+
+    def place(self, client: int, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the columns: the worker gets them in each round."""
+        return columns
+
+    def run_round(
+        self, process: FederatedProcess, state: ServerState, clients: Sequence[feeding.ClientInput]
+    ) -> ProcessOutput:
+        """As `Feeding`; examples become files in memory, which reach the worker faster.
+
+        They have no name in the file system, so nothing is left of them, however the program ends.
+        """
+        spec = process.model.example_spec
+        _allow_open_files(len(clients))
+        with contextlib.ExitStack() as stack:
+            examples = [
+                stack.enter_context(_memory_file(example_files.to_bytes(client.examples, spec)))
+                for client in clients
+            ]
+            return process.reading_files.next(state, feeding.arguments(clients, examples))
 
     def close(self) -> None:
         """Ends the process and everything that would still speak to it; nothing the second time."""
@@ -159,3 +180,24 @@ def use(
     if name not in RUNTIMES:
         raise ValueError(f"Expected a runtime of {sorted(RUNTIMES)}, found {name!r}.")
     return RUNTIMES[fitting(name)](clients_in_parallel=clients_in_parallel)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raises the process's limit, often 1,024, where a cohort needs more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + len(os.listdir("/proc/self/fd")) + 64  # Those of others, opened meanwhile.
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+@contextlib.contextmanager
+def _memory_file(parts: Sequence[memoryview]) -> Iterator[str]:
+    descriptor = os.memfd_create("tff_het_examples")
+    try:
+        for part in parts:
+            while part:
+                part = part[os.write(descriptor, part) :]
+        yield f"/proc/{os.getpid()}/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -21,7 +21,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -29,9 +29,11 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het.backend.names import tff
+from tff_het.learning import example_files
+from tff_het.learning.process import FederatedProcess, ProcessOutput, ServerState
 from tff_het.numbers import Number
-from tff_het.simulation import remote, runtime
-from tff_het.simulation.shared_examples import SharedExamples
+from tff_het.simulation import feeding, remote, runtime
+from tff_het.simulation.shared_examples import SharedExamples, SharedFile
 
 DEADLINE_SECONDS = 60.0
 
@@ -152,7 +154,7 @@ class _Worker:
         return "it was started anew" if _STARTED_ANEW in details else None
 
 
-class SeveralWorkersContext(tff.framework.SyncContext):
+class SeveralWorkersContext(tff.framework.SyncContext, feeding.Feeding):
     """Executes clients on several workers, and everything else in its own local worker.
 
     Attributes:
@@ -178,6 +180,39 @@ class SeveralWorkersContext(tff.framework.SyncContext):
 
     def invoke(self, comp: object, arg: object) -> object:
         return self._local.invoke(comp, arg)
+
+    def place(self, client: int, columns: Mapping[str, Any]) -> Any:
+        """Returns where the columns stand for all workers; themselves if nowhere."""
+        if self.shared_examples is None:
+            return columns
+        spec = {
+            name: tf.TensorSpec([None, *column.shape[1:]], column.dtype)
+            for name, column in columns.items()
+        }
+        return self.shared_examples.put(client, columns, spec)
+
+    def run_round(
+        self, process: FederatedProcess, state: ServerState, clients: Sequence[feeding.ClientInput]
+    ) -> ProcessOutput:
+        """As `Feeding`: `client_update` over the workers, then `server_update` here."""
+        spec, at_clients = process.model.example_spec, process
+        examples: list[Any]
+        if (shared := self.shared_examples) is None:
+            examples = [example_files.checked(client.examples, spec) for client in clients]
+            sizes = [len(next(iter(columns.values()))) for columns in examples]
+        else:
+            at_clients = process.reading_files
+            files = [
+                client.examples
+                if isinstance(client.examples, SharedFile)
+                else shared.put(client.client, client.examples, spec)
+                for client in clients
+            ]
+            examples = [file.path for file in files]
+            sizes = [file.num_examples for file in files]
+        download, given = process.download(state), feeding.arguments(clients, examples)
+        sent = self.map_clients(at_clients.client_update, download, given, sizes)
+        return feeding.server_half(process, state, sent)
 
     def map_clients(
         self, computation: Any, at_server: Any, at_clients: Sequence[Any], sizes: Sequence[int]
