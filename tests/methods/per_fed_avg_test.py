@@ -38,7 +38,7 @@ def meta_gradient(w, taken, exact: bool):
 @pytest.mark.parametrize("variant", ["first_order", "hessian_free"])
 def test_equals_the_formulas(variant):
     exact = variant == "hessian_free"
-    process = build("per_fed_avg", adaptation_rate=ALPHA, variant=variant, delta=DELTA)
+    process = build("per_fed_avg", adaptation_rate=ALPHA, variant=variant, difference=DELTA)
     state, states = federate(process)
     w = start_of(process)
     for cohort in COHORTS:

@@ -40,7 +40,7 @@ def build_per_fed_avg(
     adaptation_rate: Positive = 0.005,
     adaptation_steps: Whole = 1,
     variant: Literal["first_order", "hessian_free"] = "first_order",
-    delta: Positive = 1e-3,
+    difference: Positive = 1e-3,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -53,7 +53,7 @@ def build_per_fed_avg(
       adaptation_rate: alpha, the rate of the steps that make a client's own model.
       adaptation_steps: Steps after which a client predicts, on its training examples.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
-      delta: Size of these differences, for hessian_free.
+      difference: delta, the size of these differences, for hessian_free.
       aggregator: The mean of all clients, each counting the same, by default.
       server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
@@ -88,8 +88,8 @@ def build_per_fed_avg(
                 found = at(1, steps.moved(values, first, -adaptation_rate))
                 if not is_exact:
                     return found.loss, found
-                up, down = (at(2, steps.moved(values, slope, s * delta)).loss for s in (1, -1))
-                return found.loss - adaptation_rate * (up - down) / (2 * delta), found
+                up, down = (at(2, steps.moved(values, slope, s * difference)).loss for s in (1, -1))
+                return found.loss - adaptation_rate * (up - down) / (2 * difference), found
 
             trainable, state, found = descent.step(loss, variables, state)
             return (with_trainable(found.variables, trainable), state), result.outputs

@@ -184,6 +184,14 @@ def test_later_sources_win(tmp_path):
     assert found.origins["waffle.temperature"] == str(first)
 
 
+def test_every_choice_can_be_made():
+    """No option of a method, network, data set or partition has the name of a setting."""
+    for role, registry in options.REGISTRIES.items():
+        for name in registry:
+            values = dict.fromkeys(options.REGISTRIES, ()) | {role: name}
+            assert name in options.chosen(values, config.FIELDS)
+
+
 def test_two_methods_have_options_of_their_own():
     argv = ("--method=hdafl,lg_fedavg,fed_avg", "--local_layers=output")
     both = read(*argv).options
