@@ -106,8 +106,7 @@ def test_every_method_can_be_attacked(method, world, federations):
     found = federations(method, 30)
     results = {local: attack(world, found, local) for local in LOCAL_PARTS}
     accuracy = {local: np.mean([s.accuracy for s in r]) for local, r in results.items()}
-    # Of IFCA's models, the attacker does not look for the one that the client has trained.
-    if method not in (*REGULARISED, "ifca"):
+    if method not in REGULARISED:
         assert accuracy[PRIVATE] > 0.75
     model = found[0].process.model
     keeps = bool(tf.nest.flatten(found[0].last[0]["state"].work))

@@ -108,22 +108,22 @@ class Attacker:
                     "The private part was not observed: ask for it with observe(private=True)."
                 )
             if not tf.nest.flatten(seen.private.work):
-                return Reconstructed(seen.client, seen.after, seen.private)
+                return Reconstructed(seen.client, seen.model, seen.private)
             # It keeps a model of its own; what it would fine-tune first, it has just trained.
-            observed = self._server_state._replace(weights=seen.after)
+            observed = self._server_state._replace(weights=seen.model)
             own = self.process.adapt(observed, seen.private, self._own_examples, client=seen.client)
             return Reconstructed(seen.client, *own)
         state = self.process.init_state(seen.client, self._seed, self._server_state)
         if self._fitting is not None:
             _, state = self._fitting.fit(
-                seen.after,
+                seen.model,
                 state,
                 self._own_examples,
                 # The same for all: not the client, but what it sent makes the difference.
                 seed=seeding.stateless_seed(self._seed, seeding.ATTACK),
                 client=seen.client,
             )
-        return Reconstructed(seen.client, seen.after, state)
+        return Reconstructed(seen.client, seen.model, state)
 
     def logits(self, model: Reconstructed, examples: Examples) -> np.ndarray:
         """Returns a reconstructed model's logits, float64 [n, classes]; see `judging.logits_of`."""

@@ -38,6 +38,7 @@ class Observation:
       after: Its global variables after training, which are those that it was sent plus the update
         that it sent back; nothing where nothing is global.
       weight: What its update counts.
+      trained: Which of several models it trained (IFCA), which it says with its update.
       private: Its state after training, which does not travel; None unless it was asked for.
     """
 
@@ -45,7 +46,18 @@ class Observation:
     before: Weights
     after: Weights
     weight: float
+    trained: int = 0
     private: ClientState | None = None
+
+    @property
+    def model(self) -> Weights:
+        """`after`, in which the model that the client trained is the first, if there are several.
+
+        Models that stand in rows predict with the first row.
+        """
+        if not self.trained:
+            return self.after
+        return tf.nest.map_structure(lambda w: np.roll(w, -self.trained, axis=0), self.after)
 
     @property
     def public(self) -> "Observation":
@@ -105,6 +117,7 @@ def observe(
                 before=before,
                 after=tf.nest.map_structure(np.add, before, _arrays(_change(upload["update"]))),
                 weight=float(upload["weight"]),
+                trained=int(np.argmax(getattr(upload["update"], "used", 0))),
                 private=rows[index]["state"] if private else None,
             )
         )
