@@ -10,13 +10,10 @@ three settings; `experiments.sweep` says what --over and --choose add to them.
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from experiments import sweep
-from experiments.run import command_line, plugins
-from tff_het.datasets import DATASETS
-from tff_het.methods import METHODS
-from tff_het.partitions import PARTITIONS
+from experiments.run import command_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,23 +34,11 @@ class Settings(sweep.Settings):
 def main(argv: Sequence[str]) -> int:
     """Makes the runs and writes the page; returns the exit code."""
     with command_line.errors_in_one_line():
-        settings = command_line.settings(Settings, argv, __doc__)
-        plugins.load(settings.plugin)
-        over = (
-            _over("method", settings.methods, METHODS),
-            _over("dataset", settings.datasets, DATASETS),
-            _over("partition", settings.partitions, PARTITIONS),
-        )
-        settings = dataclasses.replace(settings, over=(*over, *settings.over))
+        given = command_line.settings(Settings, argv, __doc__)
+        axes = {"method": given.methods, "dataset": given.datasets, "partition": given.partitions}
+        over = (f"{name}={','.join(values)}" for name, values in axes.items())
+        settings = dataclasses.replace(given, over=(*over, *given.over))
         return sweep.run(settings, "compare.matrix", "comparison", argv)
-
-
-def _over(name: str, values: Sequence[str], known: Iterable[str]) -> str:
-    if not values or {*values} - {*known} or len({*values}) < len(values):
-        raise ValueError(
-            f"--{name}s takes different ones of {', '.join(known)}; found {', '.join(values)}."
-        )
-    return f"{name}={','.join(values)}"
 
 
 if __name__ == "__main__":

@@ -63,8 +63,8 @@ def measure(dealt: data.Dealt) -> list[list[Any]]:
     population = Population.from_partition(dealt.dataset, dealt.partition)
     scale = 255 if dealt.dataset.train["x"].dtype == np.uint8 else 1
     distances = heterogeneity.of_population(population, dealt.dataset.num_classes, scale=scale)
-    sizes = ([len(split["y"]) for split in (one.train, one.test)] for one in population)
-    columns = [*zip(*sizes, strict=True), *(one.clients.tolist() for one in distances)]
+    sizes = (population.num_examples(split).tolist() for split in ("train", "test"))
+    columns = [*sizes, *(one.tolist() for one in distances)]
     rows = zip(population.ids, *columns, strict=True)
     return [*map(list, rows), ["mean", *(float(np.mean(column)) for column in columns)]]
 

@@ -29,15 +29,13 @@ class Settings:
 
 def main(argv: Sequence[str]) -> int:
     """Prints a list; returns the exit code."""
-    words = [argument for argument in argv if not argument.startswith("-")]
-    rest = [argument for argument in argv if argument.startswith("-")]
-    settings = command_line.settings(Settings, rest, __doc__)
-    known = (*_ROLES, "experiments")
-    if len(words) != 1 or words[0] not in known:
-        command_line.refuse(f"Name one of {', '.join(known)}; found {' '.join(words) or 'none'}.")
+    known, what = (*_ROLES, "experiments"), " ".join(a for a in argv if not a.startswith("-"))
+    settings = command_line.settings(Settings, [a for a in argv if a.startswith("-")], __doc__)
+    if what not in known:
+        command_line.refuse(f"Name one of {', '.join(known)}; found {what or 'none'}.")
     with command_line.errors_in_one_line():
         plugins.load(settings.plugin)
-        found = lines(words[0])
+        found = lines(what)
     width = max(map(len, found))
     command_line.show("\n".join(f"{name:{width}}  {text}" for name, text in found.items()))
     return 0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.run import command_line
-from experiments.study import carry, files, page, pages, papers, results, runner, sections
+from experiments.study import files, page, pages, papers, results, runner, sections
 from experiments.study.experiment import Experiment
 from experiments.study.store import Results
 from tff_het.simulation import records
@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
         if settings.stale:
             print(stale(everything, folder))
         elif settings.carry:
-            for line in carry.carry(everything, data_dir=settings.data_dir):
+            for line in results.carry(_made(everything, None), data_dir=settings.data_dir):
                 print(line, flush=True)
         elif settings.merge:
             if folder is None:

@@ -24,20 +24,13 @@ def main(argv: Sequence[str]) -> int:
     config = command_line.run_config(argv, __doc__)
     # Here, since they bring TensorFlow, which help and errors of use come without.
     from experiments.run import aggregation, comparison, one, processes, setup
-    from tff_het.simulation import runtime, several_workers
+    from tff_het.simulation import runtime
 
     run = config.run
     with command_line.errors_in_one_line():
         folder = command_line.folder(run.output_dir)
-        if run.workers is None:
-            executing = runtime.use(run.runtime, clients_in_parallel=run.clients_in_parallel)
-        else:
-            executing = several_workers.use(
-                run.workers,
-                deadline=run.worker_deadline or several_workers.DEADLINE_SECONDS,
-                shared_examples_dir=run.shared_examples_dir,
-                clients_in_parallel=run.clients_in_parallel,
-            )
+        more = {} if run.ray_deadline is None else {"deadline": run.ray_deadline}
+        executing = runtime.use(run.runtime, clients_in_parallel=run.clients_in_parallel, **more)
         made = setup.make(config)
         for name in config.method.method:  # Refused before anything is written.
             one.rounds_done(folder / name, made, processes.identity(made, name))

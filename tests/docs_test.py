@@ -51,21 +51,19 @@ RUN_BY_CI = (
     "uv export --no-hashes --no-emit-project",
 )
 # Beginnings of commands that are not run, and why.
-_MACHINES = "needs other machines; several_workers_test.py has workers on this one"
-_PRIVATE = "makes keys and listens on the network"
+_CLUSTER = "starts a Ray cluster, or needs one; ray_test.py has one of this machine"
+_PRIVATE = "makes keys for a cluster"
 NOT_RUN = {
     "--group docs mkdocs serve": "never ends; `mkdocs build` is run",
-    "python -m experiments.worker": _MACHINES,
-    "python -m experiments.train --workers": _MACHINES,
+    "ray start": _CLUSTER,
+    "python -m experiments.train --runtime=ray": _CLUSTER,
+    "python -m experiments.reproduce hdafl.table5 --scale=smoke --engine=ray": _CLUSTER,
+    "python -m experiments.reproduce hdafl.table3 --engine=ray": _CLUSTER,
     "python -m experiments.train --method=hdafl,fed_avg --dataset=npz": "needs a file of the "
     "reader's; your_own.md makes one and trains on it",
     "bazel ": "needs Bazel, which .ci/run has where apt can install it",
-    "docker compose": "needs Docker",
-    "kubectl apply": "needs a cluster",
-    "stunnel": _PRIVATE,
     "openssl": _PRIVATE,
-    "for name in worker train; do": _PRIVATE,
-    "done": _PRIVATE,
+    "export RAY_": _PRIVATE,
 }
 
 

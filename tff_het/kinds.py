@@ -44,7 +44,7 @@ class Among:
         Raises:
           ValueError: If there is none of that name.
         """
-        if given not in self._names:
+        if given not in [*self._names]:  # It may be anything, also what has no hash.
             raise ValueError(f"should be one of <{'|'.join(self._names)}>; found {given}")
         return given
 
@@ -64,17 +64,14 @@ def of(annotation: Any) -> Any:
             # A union with a type that is not known here, such as a predicate's.
             first, found, _ = annotation.partition(" | ")
             return of(first) if found else None
-    if _is_union(annotation):
-        return next(filter(None, map(of, typing.get_args(annotation))), None)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return next(filter(None, map(of, args)), None)
     if annotation in (bool, str, int, float) or origin in (Annotated, Literal):
         return annotation
     if origin in _LISTS or origin is collections.abc.Mapping:
-        return (
-            None
-            if of(args[-1 if origin is collections.abc.Mapping else 0]) is None
-            else (annotation)
-        )
+        inner = args[-1 if origin is collections.abc.Mapping else 0]
+        return None if of(inner) is None else annotation
     return None
 
 
@@ -133,10 +130,6 @@ def hint(kind: Any) -> str:
     if origin is collections.abc.Mapping:
         return f"name={hint(args[1])}, ..."
     return {bool: "", str: "", int: "a whole number", float: "a number"}[kind]
-
-
-def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 def _parts(inner: Any, given: Any) -> Sequence[Any]:

@@ -22,6 +22,7 @@ LOCAL_TEST = 10
 ATTACK = 11
 SERVER_EXAMPLES = 12
 NOISE = 13
+EVALUATED_CLIENTS = 14
 
 
 def _sequence(seed: int, purpose: int, keys: tuple[int, ...]) -> np.random.SeedSequence:

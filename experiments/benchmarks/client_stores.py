@@ -1,95 +1,110 @@
-"""Measures a round with very many clients: time, memory, bytes read and written.
+"""Measures rounds with a million clients that each keep a state: time, memory, bytes moved.
 
-  python -m experiments.benchmarks.client_stores
   TMPDIR=/var/tmp python -m experiments.benchmarks.client_stores --only=1000,10000
 
-Every client keeps 50 KB from round to round (LG-FedAvg with a local layer of 124 x 100), all of
-them in the checkpoint file from the start, and has 50 KB of examples in a memory-mapped file (with
-holes: all zero, nothing on disk). Cohorts of 100 train in the whole training loop, in process, with
-a checkpoint after each round, as with --client_store=disk. The figures are medians over rounds, and
-ratios to the smallest population. It needs some 55 KB of disk a client.
+Cohorts of 100 train in the whole training loop, in process, with --client_store=disk. Each client
+keeps 10 KB (LG-FedAvg with a local layer of 24 x 100), random values of its own that are on disk
+from the start; examples are zeros, in files with holes. Populations take turns in one program. A
+block opens the run and goes on with it. Figures are medians over rounds, ratios medians over
+blocks, to the smallest population; memory is the program's. It needs 12 KB of disk a client.
 """
 
+import contextlib
+import functools
+import resource
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from experiments.benchmarks import measuring
-from tff_het.learning.process import FederatedProcess
+from tff_het import seeding
+from tff_het.clients import Population
+from tff_het.learning.client_work import ClientState
 from tff_het.models import networks
 from tff_het.simulation import checkpoints, runtime
 
-COHORT = 100
-FEATURES, UNITS, EXAMPLES = 124, 100, 100  # 12,500 variables of 4 bytes are local.
-_WARM_UP, _ROUNDS = 3, 20  # Before those timed, behind the one that traces and compiles.
+COHORT, EXAMPLES, FEATURES = 100, 20, 24
+_WORKLOAD = measuring.Workload(networks.mlp([100]), (EXAMPLES, (FEATURES,), "float32", 2), 1, 20)
+make_process = functools.partial(_WORKLOAD.process, "lg_fedavg", local_layers=("dense_1",))
+_BLOCKS, _ROUNDS = 9, 6  # A block's first round opens the run; the first block is to warm up.
 
 
 def _rows(populations: Iterable[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    first: dict[str, float] = {}
-    for number in map(int, populations):
-        with tempfile.TemporaryDirectory() as folder, runtime.use("in_process"):
-            found = measure(number, Path(folder))
-        first = first or found
-        compared = ("seconds", "cpu_seconds", "mb_moved")
-        yield f"{number:,}", found | {f"{k}, ratio": found[k] / first[k] for k in compared}
+    with tempfile.TemporaryDirectory() as root, runtime.use("in_process"):
+        runs = [(int(name), Path(root, name)) for name in populations]
+        for run in runs:
+            fill(*run)
+        ends = range(1 + _ROUNDS, 2 + _BLOCKS * _ROUNDS, _ROUNDS)
+        blocks = [[train(*run, last) for run in runs] for last in ends]
+    smallest, *_ = of_each = [*zip(*blocks[1:], strict=True)]
+    for (number, _), own in zip(runs, of_each, strict=True):
+        figures = {key: float(np.median([block[key] for block in own])) for key in own[0]}
+        for key in ("seconds", "cpu_seconds"):
+            ratios = [one[key] / other[key] for one, other in zip(own, smallest, strict=True)]
+            figures[f"{key}, ratio"] = float(np.median(ratios))
+        yield f"{number:,}", figures
 
 
-def measure(num_clients: int, folder: Path) -> dict[str, float]:
-    """Returns what the rounds of a population cost: medians, and memory after the last one.
+def train(num_clients: int, folder: Path, rounds: int) -> dict[str, float]:
+    """Goes on with a run up to a number of rounds; its first round's further seconds open it."""
+    readings: list[tuple[float, ...]] = []
 
-    `mb_moved` are read and written in a round, `mb_resident` is memory without mapped files, of
-    which `mb_grown` came in the rounds timed.
-    """
-    workload = measuring.Workload(networks.mlp([UNITS]), (FEATURES,), "float32", 2, EXAMPLES, 1, 20)
-    process = workload.process("lg_fedavg", local_layers=("dense_1",))
-    shape = (num_clients, EXAMPLES, FEATURES)
-    x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float32, shape=shape)
-    y = np.arange(EXAMPLES, dtype=np.int32) % 2
-    examples = [{"x": own, "y": y} for own in x]
-    readings = []
+    def read(*_: object) -> None:
+        read_and_written = Path("/proc/self/io").read_text().split()[1:4:2]
+        moved = sum(map(int, read_and_written)) / 1e6
+        readings.append((time.perf_counter(), time.process_time(), moved))
 
-    def read(*_: Any) -> None:
-        moved, resident = _of_process("io", "rchar", "wchar"), _of_process("status", "RssAnon")
-        now = time.perf_counter(), time.process_time()
-        readings.append((*now, moved / 1e6, resident * 1024 / 1e6))
-
-    measuring.train(process, examples, folder / "run", 1, cohort=COHORT)
-    store = checkpoints.path_in(folder / "run")
-    _fill(process, num_clients, store)
-    last = 1 + _WARM_UP + _ROUNDS
-    measuring.train(process, examples, folder / "run", last, read, COHORT)
-    timed = np.array(readings[-1 - _ROUNDS :])
-    seconds, cpu_seconds, mb_moved, _ = np.median(np.diff(timed, axis=0), axis=0)
+    population = _population(num_clients, folder)
+    read()
+    measuring.train(make_process(), population, folder, rounds, read, COHORT)
+    (opening, *_), *others = np.diff(readings, axis=0)
+    seconds, cpu_seconds, mb_moved = np.median(others, axis=0)
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "mb_moved": mb_moved,
-        "mb_resident": timed[-1, -1],
-        "mb_grown": timed[-1, -1] - timed[0, -1],
-        "gb_stored": store.stat().st_size / 1e9,
+        "seconds_to_open": opening - seconds,
+        "mb_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        "gb_stored": checkpoints.path_in(folder).stat().st_size / 1e9,
     }
 
 
-def _fill(process: FederatedProcess, num_clients: int, store: Path) -> None:
-    """Gives each client the state of one that has trained."""
-    saved = checkpoints.Checkpoints(store, {})
-    server = saved.server_state(like=process.initialize())
-    state = process.init_state(0, 0, server)._replace(rounds=np.int32(1))
-    blob = checkpoints.encode(state)
-    saved.put_clients(1, ((client, blob) for client in range(num_clients)))
-    saved.save(1, server)
-    saved.close()
+def _population(num_clients: int, folder: Path) -> Population:
+    """Clients with `EXAMPLES` to train on each, and one to be tested on."""
+    folder.mkdir(exist_ok=True)
+    shape = (num_clients * EXAMPLES, FEATURES)
+    x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, shape)
+    y = np.zeros(len(x), np.int32)  # Until they are written to, zeros take no memory.
+    sizes = {"train": EXAMPLES, "validation": 0, "test": 1}
+    return Population.from_columns(
+        [str(client) for client in range(num_clients)],
+        {k: {"x": x[: n * num_clients], "y": y[: n * num_clients]} for k, n in sizes.items()},
+        {split: np.full(num_clients, size) for split, size in sizes.items()},
+    )
 
 
-def _of_process(file: str, *names: str) -> int:
-    """The sum of what the system counts of this process; RssAnon is without mapped files."""
-    lines = (line.split() for line in Path("/proc/self", file).read_text().splitlines())
-    return sum(int(words[1]) for words in lines if words[0].removesuffix(":") in names)
+def fill(num_clients: int, folder: Path) -> None:
+    """Begins a run: one round, and then each client has the state of one that has trained."""
+    process, population = make_process(), _population(num_clients, folder)
+    measuring.train(process, population, folder, 1, cohort=COHORT)
+    with contextlib.closing(checkpoints.Checkpoints(checkpoints.path_in(folder), {})) as saved:
+        server = saved.server_state(like=process.initialize())
+        like = process.init_state(0, 0, server)
+        states = ((c, checkpoints.encode(state_of(like, c))) for c in range(num_clients))
+        saved.put_clients(1, states)
+        saved.save(1, server)
+
+
+def state_of(like: ClientState, client: int) -> ClientState:
+    """Returns what a client begins with: values of its own."""
+    rng = seeding.generator(0, seeding.CLIENT_STATE, client)
+    own = tf.nest.map_structure(lambda v: rng.normal(0, 0.1, v.shape).astype(v.dtype), like.model)
+    return like._replace(model=own, rounds=np.int32(1))
 
 
 if __name__ == "__main__":
-    measuring.main(__doc__, "clients", ("1000", "10000", "100000"), _rows)
+    measuring.main(__doc__, ("1000", "10000", "1000000"), _rows)

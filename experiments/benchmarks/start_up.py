@@ -1,12 +1,10 @@
 """Times each method from its settings to its first round.
 
-  python -m experiments.benchmarks.start_up
   python -m experiments.benchmarks.start_up --only=hdafl,waffle
 
 Each method trains one round on its paper's network and a few random examples, in one program. The
 first run builds and compiles its process. The second has another seed and shares what the first
-has built. Times are from the flags to the first call of the process's `next`, in seconds; `round`
-columns are the first round itself, in which TensorFlow compiles what is left.
+has built. Times are from the flags to the first round, in seconds.
 """
 
 import tempfile
@@ -21,28 +19,22 @@ import numpy as np
 from experiments.benchmarks import measuring
 from experiments.run import one
 from experiments.run.config import RunConfig
-from tff_het.backend.in_process.context import InProcessContext
-from tff_het.methods import METHODS
-from tff_het.simulation import runtime
+from tff_het.simulation import loop, runtime
 
-_IMAGE = (28, 28, 1)
+_IMAGE, _SIZES = (28, 28, 1), {"train": 400, "test": 100}
 _EDGE = {"model": "cnn_edge", "acquisition": "max_entropy", "acquisition_size": "10"}
 _SELECTING = {**_EDGE, "selection_examples": "20"}
 # By method: the shape and the classes of its paper's examples, and its flags.
 _SETTINGS: dict[str, tuple[tuple[int, ...], int, dict[str, str]]] = {
     "fed_avg": (_IMAGE, 10, {"model": "mlp"}),
-    "fed_prox": (_IMAGE, 10, {"model": "cnn_16_32", "bias": "false"}),
-    "q_ffl": (_IMAGE, 10, {"model": "cnn_16_32", "bias": "false"}),
-    "fed_recon": (_IMAGE, 62, {"model": "femnist_cnn"}),
-    "hdafl": (_IMAGE, 62, {"model": "femnist_cnn"}),
-    "lg_fedavg": (_IMAGE, 10, {"model": "mlp_lg"}),
+    **dict.fromkeys(("fed_recon", "hdafl"), (_IMAGE, 62, {"model": "femnist_cnn"})),
+    **dict.fromkeys(("lg_fedavg", "local_only", "centralized"), (_IMAGE, 10, {"model": "mlp_lg"})),
+    **dict.fromkeys(
+        ("fed_prox", "q_ffl", "waffle"), (_IMAGE, 10, {"model": "cnn_16_32", "bias": "false"})
+    ),
     "cgau": ((1024,), 2, {"model": "mlp_two_layers"}),
-    "waffle": (_IMAGE, 10, {"model": "cnn_16_32", "bias": "false"}),
     "ave_fl": (_IMAGE, 10, _EDGE),
-    "opt_fl": (_IMAGE, 10, _SELECTING),
-    "mix_fl": (_IMAGE, 10, _SELECTING),
-    "local_only": (_IMAGE, 10, {"model": "mlp_lg"}),
-    "centralized": (_IMAGE, 10, {"model": "mlp_lg"}),
+    **dict.fromkeys(("opt_fl", "mix_fl"), (_IMAGE, 10, _SELECTING)),
 }
 
 
@@ -51,40 +43,30 @@ def _rows(names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
         # What a program pays once, whatever it trains, is no method's.
         _seconds("fed_avg", 0, Path(folder, "warm"), model="mlp_two_layers_128")
         for name in names:
-            first, first_round = _seconds(name, 0, Path(folder, name))
-            second, second_round = _seconds(name, 1, Path(folder, name))
-            rounds = {"first round": first_round, "second's round": second_round}
-            yield f"`{name}`", {"first": first, "second": second, **rounds}
+            runs = {"first": 0, "second": 1}
+            yield f"`{name}`", {k: _seconds(name, s, Path(folder, name)) for k, s in runs.items()}
 
 
-def _seconds(method: str, seed: int, folder: Path, **more: str) -> tuple[float, float]:
-    """Returns the seconds from the flags to the first round, and those of that round."""
+def _seconds(method: str, seed: int, folder: Path, **more: str) -> float:
+    """Returns the seconds from the flags to the first round."""
     shape, classes, own = _SETTINGS[method]
-    dtype, columns = "float32" if len(shape) == 1 else "uint8", dict[str, np.ndarray]()
-    for part, count in {"train": 400, "test": 100}.items():
-        found = measuring.examples(0, count, shape, dtype, classes)
-        columns |= {f"{name}_{part}": column for name, column in found.items()}
+    found = measuring.examples(0, 400, shape, "float32" if len(shape) == 1 else "uint8", classes)
     (folder / "npz").mkdir(parents=True, exist_ok=True)
+    columns = {f"{name}_{k}": found[name][:n] for k, n in _SIZES.items() for name in found}
     np.savez(folder / "npz" / "data.npz", **columns)
     flags: dict[str, Any] = {"dataset": "npz", "data_dir": str(folder), "partition": "iid"}
     flags |= {"num_clients": 5, "rounds": 1, "batch_size": 10, **own, **more}
-    times: list[float] = []
-    invoke = InProcessContext.invoke
+    times, run_round = [], loop.run_round
 
-    def watched(self: InProcessContext, comp: Any, arg: Any) -> Any:
-        if times or "client_states" not in str(comp.type_signature.result):
-            return invoke(self, comp, arg)
+    def watched(*args: Any) -> Any:
         times.append(time.perf_counter())
-        result = invoke(self, comp, arg)
-        times.append(time.perf_counter())
-        return result
+        return run_round(*args)
 
-    with mock.patch.object(InProcessContext, "invoke", watched):
+    with mock.patch.object(loop, "run_round", watched):
         started = time.perf_counter()
         one.run(RunConfig.of(method=method, seed=seed, **flags), folder / f"seed{seed}").close()
-    began, ended = times
-    return began - started, ended - began
+    return times[0] - started
 
 
 if __name__ == "__main__":
-    measuring.main(__doc__, "method", tuple(METHODS), _rows)
+    measuring.main(__doc__, tuple(_SETTINGS), _rows)

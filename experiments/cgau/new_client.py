@@ -47,8 +47,7 @@ def new_client(*, seed: int, data_dir: str | None, flags: Flags, **_: Any) -> di
             for shots in _SHOTS:
                 few = {key: column[order[:shots]] for key, column in client.train.items()}
                 draw = seeding.stateless_seed(seed, seeding.EVALUATION, joins, shots)
-                fitted = joining.fit(weights, start, few, seed=draw, client=joins)
-                states[str(shots)] = fitted[1]
+                states[str(shots)] = joining.fit(weights, start, few, seed=draw, client=joins)
         for label, state in states.items():
             outputs = process.predict(weights, state, client.test, client=joins)
             right = outputs["logits"].argmax(axis=-1) == client.test["y"]

@@ -31,7 +31,7 @@ def distances(
         partition = partitions.make("clusters", data.train, data.test, **options)
         population = Population.from_partition(data, partition)
         gamma, emd = heterogeneity.of_population(population, data.num_classes)
-        found |= {f"gamma_{level}": gamma.mean, f"emd_{level}": emd.mean}
+        found |= {f"gamma_{level}": float(gamma.mean()), f"emd_{level}": float(emd.mean())}
     return found
 
 

@@ -6,7 +6,7 @@ from experiments.edge_ensembles import settings as edge
 _WITHOUT = "Without batch normalisation"
 _AVERAGED = "With, statistics averaged"
 _KEPT = "With, statistics kept at the device"
-_ROWS = {run: edge.accuracies(run) for run in (_WITHOUT, _AVERAGED, _KEPT)}
+_ROWS = edge.rows([_WITHOUT, _AVERAGED, _KEPT])
 _CHECK = "accuracy of the ensemble, without batch normalisation"
 _QUOTE = (
     "the ensemble model performs very poorly (e.g. 20% accuracy whereas without batch "

@@ -62,7 +62,8 @@ EXPERIMENT = s.Experiment(
     "edge_ensembles.figure10",
     "Figure 10: weight divergence and the ensemble",
     scales=edge.scales(
-        lambda size: [size.run(r, frequency=f) for f, r in _RUNS[size.flags["dataset"]].items()]
+        lambda size: [size.run(r, frequency=f) for f, r in _RUNS[size.flags["dataset"]].items()],
+        17,
     ),
     tables=[table for data in _LAYERS for table in _of(data)[0]],
     claims=[claim for data in _LAYERS for claim in _of(data)[1]],

@@ -14,7 +14,7 @@ _CHECK = "correlation with the ensemble's, {one} - {other}"
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure12",
     "Figure 12: activation patterns",
-    scales=edge.scales(lambda size: [size.run()]),
+    scales=edge.scales(lambda size: [size.run()], 12),
     tables=[edge.table(_TABLE, _ALIKE, _CORRELATION)],
     claims=[
         s.claim(

@@ -2,7 +2,7 @@
 
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
-from experiments.edge_ensembles.settings import DEVICES, ENTROPY, ONCE, RANDOM
+from experiments.edge_ensembles.settings import DEVICES, ENTROPY, RANDOM
 
 _IMBALANCE = {f: {d: s.metric(f, f"{d}_imbalance") for d in DEVICES} for f in (RANDOM, ENTROPY)}
 _ARRAYS = {function: (function, "D1_acquired") for function in _IMBALANCE}
@@ -12,7 +12,7 @@ _TABLE = "Imbalance of classes in an acquisition (total variation distance from 
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure3",
     "Figure 3: biased acquisition by active learning",
-    scales=edge.scales(lambda size: [size.run(f, active=f, frequency=ONCE) for f in _IMBALANCE]),
+    scales=edge.scales(lambda size: [size.run(f, active=f, frequency=1) for f in _IMBALANCE], 6),
     tables=[edge.table(_TABLE, _IMBALANCE)],
     claims=[
         s.claim(

@@ -11,9 +11,9 @@ _RANDOM, _ACTIVE = "Random choice", "Active learning (max entropy)"
 
 
 def _models(function: str) -> dict[str, s.Measure]:
-    initial, ensemble = (s.metric(cell, edge.TRAINED_ACCURACY) for cell in (INITIAL, function))
+    ensemble = s.metric(function, edge.TRAINED_ACCURACY)
     alone = edge.accuracies(_ALONE[function], DEVICES)
-    return {INITIAL: initial, ENSEMBLE: ensemble, **alone}
+    return {INITIAL: edge.INITIAL_ACCURACY, ENSEMBLE: ensemble, **alone}
 
 
 _ROWS = {_RANDOM: _models(RANDOM), _ACTIVE: _models(ENTROPY)}
@@ -24,8 +24,9 @@ EXPERIMENT = s.Experiment(
         lambda size: [
             s.Cell(INITIAL, size.start(edge.TYPE_2)),
             *(size.run(f, active=f, observe=False) for f in _ALONE),
-            *(size.run(name, active=f, frequency=edge.ONCE) for f, name in _ALONE.items()),
-        ]
+            *(size.run(name, active=f, frequency=1) for f, name in _ALONE.items()),
+        ],
+        8,
     ),
     tables=[edge.table(_TABLE, _ROWS)],
     claims=[

@@ -7,22 +7,30 @@ _SEQUENTIAL, _ENSEMBLE = "Sequential training", "AveFL, E45F10"
 _CHECK = "accuracy of AveFL, E45F10 - sequential training"
 _QUOTE = "capable of classifying the class corresponding to the last subset (around 28%)"
 _IN_TURN: dict = {"observe": False, "sampling": "in_turn", "clients_per_round": 1, "rounds": 4}
+_CASES: dict[str, dict] = {
+    _SEQUENTIAL: {},
+    f"{_SEQUENTIAL}, {edge.SMALL}": {"small": True},
+    f"{_SEQUENTIAL}, without momentum": {"client_momentum": 0},
+}
 
 
-def _after(visit: int) -> s.Measure:
-    return s.of_curve(_SEQUENTIAL, edge.TRAINED_ACCURACY, lambda _, values: values[visit])
+def _after(cell: str, visit: int) -> s.Measure:
+    return s.of_curve(cell, edge.TRAINED_ACCURACY, lambda _, values: values[visit])
 
 
 _RESULT = s.metric(_SEQUENTIAL, edge.TRAINED_ACCURACY)
 _ROWS = {
-    _SEQUENTIAL: {f"After D{n + 1}": _after(n) for n in range(3)} | {"After D4": _RESULT},
+    **{cell: {f"After D{n + 1}": _after(cell, n) for n in range(4)} for cell in _CASES},
     _ENSEMBLE: {"After D4": edge.accuracies(_ENSEMBLE)[edge.ENSEMBLE]},
 }
 EXPERIMENT = s.Experiment(
     "edge_ensembles.sequential",
     "Section IV-B: sequential training forgets",
     scales=edge.scales(
-        lambda size: [size.run(_SEQUENTIAL, frequency=edge.ONCE, **_IN_TURN), size.run(_ENSEMBLE)]
+        lambda size: [
+            *(size.run(name, frequency=1, **_IN_TURN, **case) for name, case in _CASES.items()),
+            size.run(_ENSEMBLE),
+        ]
     ),
     tables=[edge.table("Accuracy on the whole test set", _ROWS)],
     printed=[s.Printed(_SEQUENTIAL, "After D4", 28, _QUOTE, "§IV-B")],
@@ -31,6 +39,10 @@ EXPERIMENT = s.Experiment(
             "The model forgets most of what it learnt before: it ends at most 3 points above the "
             "share of the last device's classes.",
             {"33 % - accuracy": edge.SHARES["D4"] + 0.03 - _RESULT},
+        ),
+        s.claim(
+            "It is capable of classifying the last subset (around 28 %: within 3 points).",
+            {"3 points - distance": 0.03 - abs(_RESULT - 0.28)},
         ),
         s.claim(
             "An ensemble of the devices does better.",

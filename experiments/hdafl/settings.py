@@ -65,45 +65,47 @@ _SMOKE = {**_DIGITS, "num_clients": 5, "rounds": 2, "local_steps": 2}
 _FASHION = {"dataset": "fashion_mnist", "model": "small_cnn"}
 _QUICK = {**_FASHION, "num_clients": 20, "rounds": 30, "local_steps": 10, "eval_every": 3}
 _QUICK_SELECTED = {IID: (4, 8, 20), NON_IID: (4, 8, 20), DISJOINT: (6, 13, 20)}
-_OMNIGLOT = {"dataset": "omniglot", "model": "small_cnn", "batch_size": 10, "eval_every": 10}
+OMNIGLOT_FLAGS = {"dataset": "omniglot", "model": "small_cnn", "batch_size": 10, "eval_every": 10}
 # With an epoch a round, 30 rounds leave it at chance.
-_QUICK_OMNIGLOT = {**_OMNIGLOT, "rounds": 60, "local_epochs": 5}
+_QUICK_OMNIGLOT = {**OMNIGLOT_FLAGS, "rounds": 60, "local_epochs": 5}
 _PAPER = {"dataset": "femnist", "rounds": 400, "local_epochs": 1, "eval_every": 1}
+
+
+def runs(
+    data: str, flags: Flags, partitions: Mapping[str, Flags], selected: Flags = SELECTED
+) -> tuple[s.Cell, ...]:
+    """The runs of some settings; `selected` are the clients that stand for the paper's C."""
+    return s.cells(
+        f"{data}/{{selected}}/{{method}}",
+        {"batch_size": 32, "client_learning_rate": 0.05},
+        selected={
+            f"{setting}/C={c}": {**own, **flags, "clients_per_round": number}
+            for setting, own in partitions.items()
+            for c, number in zip(SELECTED[setting], selected[setting], strict=True)
+        },
+        method={method: {"method": method} for method in METHODS.values()},
+    )
 
 
 def scales(among: Collection[str] = tuple(SELECTED)) -> dict[str, s.Scale]:
     """The scales of the tables and figures that these runs make, with the runs of some settings."""
-
-    def runs(
-        data: str, flags: Flags, partitions: Mapping[str, Flags], selected: Flags = SELECTED
-    ) -> tuple[s.Cell, ...]:
-        return s.cells(
-            f"{data}/{{selected}}/{{method}}",
-            {"batch_size": 32, "client_learning_rate": 0.05},
-            selected={
-                f"{setting}/C={c}": {**partitions[setting], **flags, "clients_per_round": number}
-                for setting in partitions
-                if setting in among
-                for c, number in zip(SELECTED[setting], selected[setting], strict=True)
-            },
-            method={method: {"method": method} for method in METHODS.values()},
-        )
-
-    smoke = runs(STAND_IN, _SMOKE, _STAND_IN, dict.fromkeys(SELECTED, (1, 2, 5)))
+    stand_in, femnist = ({k: of[k] for k in among} for of in (_STAND_IN, _FEMNIST))
+    writers = {NON_IID: _WRITERS} if NON_IID in among else {}
+    smoke = runs(STAND_IN, _SMOKE, stand_in, dict.fromkeys(SELECTED, (1, 2, 5)))
     return {
         "smoke": s.Scale(smoke, 1, "Only to see that it runs: digits, 5 clients, 2 rounds."),
         "quick": s.Scale(
-            runs(STAND_IN, _QUICK, _STAND_IN, _QUICK_SELECTED)
-            + runs(OMNIGLOT, _QUICK_OMNIGLOT, {NON_IID: _WRITERS}, {NON_IID: (5, 10, 20)}),
+            runs(STAND_IN, _QUICK, stand_in, _QUICK_SELECTED)
+            + runs(OMNIGLOT, _QUICK_OMNIGLOT, writers, {NON_IID: (5, 10, 20)}),
             num_seeds=6,
             note="Not the paper's settings. Stand-in: 20 clients, 30 rounds of 10 steps. Omniglot: "
             "100 clients, 60 rounds of 5 epochs.",
         ),
         "paper": s.Scale(
-            runs(FEMNIST, {**_PAPER, "model": "femnist_cnn"}, _FEMNIST)
-            + runs(FEMNIST_SMALL, {**_PAPER, "model": "hdafl_small"}, _FEMNIST)
-            + runs(STAND_IN, {**_PAPER, **_FASHION}, _STAND_IN)
-            + runs(OMNIGLOT, {**_PAPER, **_OMNIGLOT}, {NON_IID: _WRITERS}),
+            runs(FEMNIST, {**_PAPER, "model": "femnist_cnn"}, femnist)
+            + runs(FEMNIST_SMALL, {**_PAPER, "model": "hdafl_small"}, femnist)
+            + runs(STAND_IN, {**_PAPER, **_FASHION}, stand_in)
+            + runs(OMNIGLOT, {**_PAPER, **OMNIGLOT_FLAGS}, writers),
             num_seeds=6,
             note="The paper's settings on FEMNIST, with LEAF's network and with a small one. The "
             "stand-in has 50 clients instead of 100 in i.i.d and non-i.i.d.",

@@ -83,6 +83,9 @@ def _claims(setting: str) -> Iterator[s.Claim]:
     text = f"{setting}: HDAFL loses less than 1 % after 8 and 20 rounds."
     checks = {f"HDAFL - centralised, {n} rounds": hdafl[n][_LOSS] for n in (8, 20)}
     yield s.claim(text, checks, _TARGET_LOSS)
+    # As printed there: "approaches the 1% target already after 4 rounds".
+    text = f"{setting}: HDAFL's loss is near 1 % already after 4 rounds: 1.2 % at most."
+    yield s.claim(text, {"HDAFL - centralised, 4 rounds": hdafl[4][_LOSS]}, -0.012)
     text = f"{setting}: FedAvg loses more than 1 %, whatever the number of rounds."
     checks = {f"centralised - FedAvg, {n} rounds": 0.0 - fed_avg[n][_LOSS] for n in _ROUNDS}
     yield s.claim(text, checks, -_TARGET_LOSS)
@@ -103,7 +106,7 @@ EXPERIMENT = s.Experiment(
         "smoke": s.Scale(_SMOKE_RUNS, 1, "Only to see that it runs: digits, rounds of one step."),
         "quick": s.Scale(
             _QUICK_RUNS,
-            num_seeds=6,
+            num_seeds=9,
             note="Not the paper's data. A round is 800 steps of 32 flows at each client, instead "
             "of an epoch over its part of the 204,834 training flows.",
         ),

@@ -37,6 +37,7 @@ def train(
     pretraining: int,
     adversary_steps: int,
     local_epochs: int,
+    adversary_dropout: float = 0.2,
     validation: bool = False,
 ) -> dict[str, float]:
     """Trains one method on all clients in each round, and measures what representations tell.
@@ -48,6 +49,7 @@ def train(
       pretraining: Epochs in which clients train alone before, without penalty.
       adversary_steps: Steps of the adversary for one of the network; 0: a whole pass.
       local_epochs: Passes over a client's examples in a round, all of them the adversary's.
+      adversary_dropout: Of the adversary's hidden layers.
       validation: Sets 30 % of clients' training examples apart to measure on them alone.
 
     Returns:
@@ -62,7 +64,9 @@ def train(
 
     def trained(name: str, weight: float, rounds: int, epochs: int, steps: int, begin=None):
         weights = [weight] * len(ATTRIBUTES)
-        attached = adversary.attach(network, ATTRIBUTES, weights, layer="representation")
+        attached = adversary.attach(
+            network, ATTRIBUTES, weights, layer="representation", dropout=adversary_dropout
+        )
         training = LocalTraining(optimizer, batch_size=32, epochs=epochs, opponent_steps=steps)
         options = {"local_layers": _LOCAL} if name == "lg_fedavg" else {}
         process = methods.build(name, attached, training, seed=seed, **options)
@@ -134,8 +138,8 @@ def _numbers(scored: Sequence[fairness.Scored], seed: int) -> dict[str, float]:
         guesses = [one.adversary[name] for one in scored]
         found[f"adversary_auc_{name}"] = fairness.auc(truths, guesses).mean
         for guesser, classifier in _POST_FIT.items():
-            fitted = fairness.post_fit(shown, truths, classifier, seed=seed)
-            found[f"{guesser}_auc_{name}"] = fitted.mean
+            leaked = fairness.post_fit(shown, truths, classifier, seed=seed)
+            found[f"{guesser}_auc_{name}"] = leaked
     numbers = {name: np.nan if value is None else value for name, value in found.items()}
     for guesser in ("adversary", *_POST_FIT):
         each = [numbers[f"{guesser}_auc_{name}"] for name in ATTRIBUTES]

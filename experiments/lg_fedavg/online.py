@@ -134,7 +134,7 @@ def _fit(
     seed, index = made.settings.seed, len(grown) - 1
     state = start.server_state(process, process.initialize())
     training = dataclasses.replace(made.training, epochs=epochs, steps=None)
-    weights, own = NewClient(process, training).fit(
+    own = NewClient(process, training).fit(
         state.weights,
         process.init_state(index, seed, state),
         grown[index].train,
@@ -142,5 +142,5 @@ def _fit(
         client=index,
     )
     accuracy = local_test(process, state, grown[index:], lambda client: own).accuracy[0]
-    values = starts.values_of(process.model, Variables(weights, own.model))
+    values = starts.values_of(process.model, Variables(state.weights, own.model))
     return dataclasses.replace(start, clients={index: values}), float(accuracy)

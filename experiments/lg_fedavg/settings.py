@@ -16,6 +16,8 @@ MNIST_MLP = (
     "dataset=mnist model=mlp_lg standardize=true num_clients=100 clients_per_round=10 "
     "local_epochs=1 batch_size=10 client_momentum=0.5"
 )
+# FedAvg's ensemble is one model, which the server has.
+PARAMETERS = ("parameters_communicated", "new_test_parameters")
 _GOAL = "goal"
 _COUNT, _MILLIONS = s.Form(digits=1), s.Form(digits=1, factor=1e-6)
 
@@ -25,41 +27,47 @@ def flags(text: str) -> dict[str, str]:
     return dict(flag.split("=", 1) for flag in text.split())
 
 
-def runs(data: str, common: str, first: str, after: Mapping[str, str], alone: str) -> list[s.Cell]:
-    """Returns the runs on one data set by row, and the one that FedAvg and LG-FedAvg start from.
+def runs(
+    data: str, common: str, first: str, in_all: str, after: Mapping[str, str], alone: str = ""
+) -> list[s.Cell]:
+    """Returns the runs on one data set by row, and FedAvg's to the goal.
 
-    Beside the common flags, `first` are those of FedAvg up to the goal; `after`, by row, from there
-    on, of FedAvg unless they name a method; `alone` those of local training from the beginning.
+    Beside the common flags, `first` are those of FedAvg up to the goal, `in_all` those of FedAvg
+    for all of its rounds; `after`, by row, from the goal on, of FedAvg unless they name a method;
+    `alone`, unless empty, those of local training from the beginning.
     """
     start = s.Training(flags(f"{common} method=fed_avg {first}"))
     tested = flags(f"{common} method=fed_avg new_test=true")
-    # All clients: local training needs no cohorts.
-    alone = f"method=local_only clients_per_round={tested['num_clients']} {alone}"
-    works = {_GOAL: start} | {row: s.Training(tested | flags(x), start) for row, x in after.items()}
-    works[LOCAL_ONLY] = s.Training(tested | flags(alone))
+    works = {_GOAL: start, FEDAVG: s.Training(tested | flags(in_all))}
+    works |= {row: s.Training(tested | flags(more), start) for row, more in after.items()}
+    if alone:
+        # All clients: local training needs no cohorts.
+        alone = f"method=local_only clients_per_round={tested['num_clients']} {alone}"
+        works[LOCAL_ONLY] = s.Training(tested | flags(alone))
     return [s.Cell(f"{data}/{row}", work) for row, work in works.items()]
 
 
-def table(title: str, data: str, *, compare: bool = True) -> s.Table:
-    """Returns the paper's columns of one data set."""
+def total(data: str, row: str, *names: str) -> s.Measure:
+    """Returns the sum of numbers over the runs that a row consists of."""
+    chain = [_GOAL, LG] if row == LG else [row]
+    return s.total(s.metric(f"{data}/{run}", name, 0.0) for run in chain for name in names)
 
-    def total(row: str, *names: str) -> s.Measure:
-        """The sum over the runs that a row consists of."""
-        chain = [row] if row == LOCAL_ONLY else [_GOAL, row]
-        return s.total(s.metric(f"{data}/{run}", name, 0.0) for run in chain for name in names)
 
-    # FedAvg's ensemble is one model, which the server has.
-    parameters = ("parameters_communicated", "new_test_parameters")
+def table(title: str, data: str, *rows: str, compare: bool = True) -> s.Table:
+    """Returns the paper's columns of one data set; all rows unless some are named."""
     sent = ("bytes_up_total", "bytes_down_total", "new_test_bytes_up")
-    fed_avg_rounds = {FEDAVG: total(FEDAVG, "rounds"), LG: s.metric(f"{data}/{_GOAL}", "rounds")}
+    fed_avg_rounds = {
+        FEDAVG: total(data, FEDAVG, "rounds"),
+        LG: s.metric(f"{data}/{_GOAL}", "rounds"),
+    }
     columns = {
         "Local Test Acc.": lambda row: s.metric(f"{data}/{row}", LOCAL),
         "New Test Acc. (average)": lambda row: s.metric(f"{data}/{row}", AVERAGE),
         "New Test Acc. (vote)": lambda row: s.metric(f"{data}/{row}", "new_test_accuracy_vote"),
         "# FedAvg Rounds": (fed_avg_rounds.get, _COUNT),
-        "# Params Communicated (millions)": (lambda row: total(row, *parameters), _MILLIONS),
-        "MB communicated": (lambda row: total(row, *sent), _MILLIONS),
+        "# Params Communicated (millions)": (lambda row: total(data, row, *PARAMETERS), _MILLIONS),
+        "MB communicated": (lambda row: total(data, row, *sent), _MILLIONS),
         "# LG Rounds": ({LG: s.metric(f"{data}/{LG}", "rounds")}.get, _COUNT),
     }
-    rows = (FEDAVG, LOCAL_ONLY, LG)
+    rows = rows or (FEDAVG, LOCAL_ONLY, LG)
     return s.table(title, rows, columns, lambda row, of: of(row), compare=compare)

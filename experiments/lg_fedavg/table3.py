@@ -10,7 +10,7 @@ from experiments.lg_fedavg import online
 from experiments.lg_fedavg.settings import MNIST_MLP, flags
 from tff_het.evaluation import figures
 
-SETTINGS = {"i.i.d.": "partition=iid", "non-i.i.d.": "partition=shards shards_per_client=2"}
+SETTINGS = {"i.i.d.": "partition=iid", "non-i.i.d.": "partition=shards single_class=true"}
 _FRACTIONS = (0.0, 0.1)
 _MNIST = f"{MNIST_MLP} client_learning_rate=0.05 validation_fraction=0.1 proximal_strength=1.0"
 # Flags up to the goal, and what comes after it.

@@ -122,13 +122,9 @@ def _help_of(title: str, known: Mapping[str, Parameter]) -> str:
 def as_yaml(found: RunConfig) -> str:
     """Returns all settings as YAML, each with a comment on where it comes from."""
     lines = []
-    sections = {name: vars(getattr(found, name)) for name in config.SECTIONS}
-    for section, values in {**sections, **found.options}.items():
-        lines.append(f"{section}:")
-        for name, value in values.items():
-            full = name if section in sections else f"{section}.{name}"
-            text = f"  {name}: {json.dumps(value)}"
-            lines.append(f"{text:40s}  # {found.origins.get(full, 'default')}")
+    for name, value in found.values().items():
+        text = f"{name}: {json.dumps(value)}"
+        lines.append(f"{text:40s}  # {found.origins.get(name, 'default')}")
     return "\n".join(lines)
 
 
@@ -141,12 +137,8 @@ def _of_file(path: Path) -> Layer:
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
             raise ValueError("expected settings by name, such as 'dataset: digits'.")
         return Layer(str(path), config.flat(found))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ValueError(f"--config={path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"--config={path} is no YAML: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"--config={path}: {error}") from error
 
 
 def _defined(known: Mapping[str, Parameter]) -> flags.FlagValues:
@@ -181,8 +173,9 @@ def _read(argv: Sequence[str], known: Mapping[str, Parameter]) -> dict[str, Any]
         if dot and not options.is_owner(owner):
             mine = "--plugin=FILE.py registers what is yours"
             refuse(f"--{error.flagname}: nothing is called {owner!r} ({mine}).")
-        why = options.GONE.get(error.flagname)
-        refuse(f"--{error.flagname} {why}." if why else f"{error}{hint}")
+        if error.flagname == "runtime":
+            hint = " (programs of many runs have --engine=ray)"
+        refuse(f"{error}{hint}")
     # A flagfile may be missing, a folder, or no text.
     except (flags.Error, OSError, UnicodeDecodeError) as error:
         refuse(f"{error}{hint}")
@@ -205,19 +198,14 @@ def errors_in_one_line(exit_code: int = 2) -> Iterator[None]:
         print("Stopped: the same command goes on from here.", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     except Exception as error:
-        if not isinstance(error, _known()) or logging.get_verbosity() > logging.INFO:
+        known: tuple[type[Exception], ...] = (ValueError, OSError, MemoryError, sqlite3.Error)
+        if "tensorflow" in sys.modules:  # The others bring it with them: nobody raised them before.
+            from tff_het.simulation import checkpoints, loop, worker_process
+
+            known += (checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
+        if not isinstance(error, known) or logging.get_verbosity() > logging.INFO:
             raise
         refuse(error if str(error) else "There is not enough memory.", exit_code)
-
-
-def _known() -> tuple[type[Exception], ...]:
-    """The errors that are not a mistake of the program."""
-    known = (ValueError, OSError, MemoryError, sqlite3.Error)
-    if "tensorflow" not in sys.modules:  # The others bring it with them, and nobody raised them.
-        return known
-    from tff_het.simulation import checkpoints, loop, worker_process
-
-    return (*known, checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
 
 
 def refuse(why: str | Exception, exit_code: int = 2) -> NoReturn:

@@ -56,7 +56,7 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
         rows = [row for row in rows if row["local_test_accuracy_mean"]]
         best = max(float(row["local_test_accuracy_weighted_mean"]) for row in rows)
         summaries.append(records.read_json(run / "summary.json") | {"best_round_on_test": best})
-        curves[method] = figures.Curve(
+        curves[method] = (
             [int(row["round"]) for row in rows],
             [float(row["local_test_accuracy_mean"]) for row in rows],
         )
@@ -87,6 +87,8 @@ def _cells(summary: Mapping[str, Any], columns: Mapping[str, tuple[str, str]]) -
 
 def _draw(folder: Path, curves, by_client, made: Setup) -> None:
     figures.save(figures.accuracy_over_rounds(curves), folder / "accuracy_over_rounds.png")
+    if made.settings.evaluation_cohorts is not None:
+        return  # Others in each round, in which methods need not end together.
     compared = figures.accuracy_by_client(by_client, made.population.ids)
     figures.save(compared, folder / "accuracy_by_client.png")
     groups = np.array(made.population.groups)

@@ -14,6 +14,7 @@ from experiments.run.defaults import DEFAULTS
 from tff_het import kinds, registry
 from tff_het.datasets import DATASETS
 from tff_het.kinds import Among, Count, NotNegative, Positive, Whole
+from tff_het.methods import METHODS
 from tff_het.models import NETWORKS
 from tff_het.numbers import Number
 from tff_het.partitions import PARTITIONS
@@ -92,7 +93,7 @@ class Method:
         Default: 1.
     """
 
-    method: Sequence[str] = ("hdafl", "fed_avg")
+    method: Sequence[Annotated[str, Among(METHODS)]] = ("hdafl", "fed_avg")
     pooled: Literal["clients", "server"] = "clients"
     ensemble_selection: Literal["held_out", "test"] = "held_out"
     model: Annotated[str, Among(NETWORKS)] = "small_cnn"
@@ -197,25 +198,20 @@ class Run:
         starts from, or an .npz file of weights (docs/runs.md).
       save_initial_weights: An .npz file for the weights that training starts with.
       eval_every: Rounds between two evaluations.
+      evaluate_clients: Clients drawn for each evaluation. Default: all are evaluated.
       new_test: After the last round, test the ensemble of all clients' models on the whole test
         set: one prediction per client and example.
       seed: Seed of every random draw of the run.
       plugin: Modules or files (.py) that register methods, networks, data sets or partitions.
-      runtime: What executes the rounds: this process, or TFF's own worker (the reference).
+      runtime: What executes the rounds: this process; TFF's own worker (the reference); or the
+        nodes of a Ray cluster, with the numbers of in_process (docs/several_machines.md).
       clients_in_parallel: Clients that train at the same time. Default: one a core. Results do not
         depend on it.
-      workers: Where `python -m experiments.worker` runs, as host:port,host:port,...: clients train
-        there, whatever --runtime says, with the numbers of --runtime=worker. Trusted networks only;
-        see docs/several_machines.md.
-      worker_deadline: Seconds without a sign of life after which one of --workers is lost, and its
-        clients are done again by the others. Default: 60.
-      shared_examples_dir: A folder that all --workers see under the same path: they read clients'
-        examples there, instead of being sent them.
+      ray_deadline: Seconds without a sign of life after which a node is lost, and the others
+        compute its clients again. Default: 60.
       output_dir: Folder of the results. An unfinished run of the same settings in it is continued.
       checkpoint_every: Rounds between two checkpoints.
-      keep_checkpoints: How many checkpoints to keep.
-      client_store: Where client states are kept between rounds; disk for very many clients, of
-        whom nothing but their examples' arrays stays in memory then.
+      client_store: Where client states are kept between rounds; disk for very many clients.
       tracking: Where each round's metrics are logged, of: tensorboard, mlflow (in
         OUTPUT_DIR/mlruns; needs the extra tracking). Empty: the tables only.
     """
@@ -228,17 +224,15 @@ class Run:
     start_from: str | None = None
     save_initial_weights: str | None = None
     eval_every: Whole = 1
+    evaluate_clients: Whole | None = None
     new_test: bool = False
     seed: _Seed = 0
     plugin: Sequence[str] = ()
-    runtime: Literal["in_process", "worker"] = "in_process"
+    runtime: Literal["in_process", "worker", "ray"] = "in_process"
     clients_in_parallel: Whole | None = None
-    workers: Sequence[str] | None = None
-    worker_deadline: Positive | None = None
-    shared_examples_dir: str | None = None
+    ray_deadline: Positive | None = None
     output_dir: str = "runs/demo"
     checkpoint_every: Whole = 1
-    keep_checkpoints: Whole = 2
     client_store: Literal["memory", "disk"] = "memory"
     tracking: Sequence[str] = ("tensorboard",)
 
@@ -250,8 +244,8 @@ FIELDS = {
 
 # Settings that change no number.
 WITHOUT_EFFECT = (
-    *("runtime", "clients_in_parallel", "workers", "worker_deadline", "shared_examples_dir"),
-    *("output_dir", "data_dir", "checkpoint_every", "keep_checkpoints", "client_store"),
+    *("runtime", "ray_deadline", "clients_in_parallel"),
+    *("output_dir", "data_dir", "checkpoint_every", "client_store"),
     *("tracking", "start_from", "save_initial_weights", "plugin"),
 )
 # Settings that do not define a run: with others, a run may go on where it stopped.
@@ -267,7 +261,8 @@ _BELONGING: dict[str, tuple[str, ...]] = {
         *("acquisition_size", "acquisitions_per_round", "pool_size", "kept_per_class"),
         "dropout_samples",
     ),
-    "workers": ("worker_deadline", "shared_examples_dir"),
+    "goal_accuracy": ("goal_selection",),
+    "runtime=ray": ("ray_deadline",),
     "server_optimizer": ("server_learning_rate",),
     "server_learning_rate": ("server_optimizer",),
 }
@@ -366,18 +361,11 @@ class RunConfig:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns settings by name from nested ones: sections are opened, options named 'owner.option'.
+    """Returns settings by name, with options as 'owner.option' that are nested in their owner.
 
     Plugins among the settings are loaded.
     """
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        if name in SECTIONS and isinstance(value, Mapping):
-            found |= {str(inner): given for inner, given in value.items()}
-        elif name in SECTIONS and name not in FIELDS:
-            raise ValueError(f"{name} is a section: expected settings by name, found {value!r}.")
-        else:
-            found[name] = value
+    found = dict(settings)
     if given := found.get("plugin"):  # What it registers may have options here.
         plugins.load(kinds.parse(Sequence[str], given))
     for owner in [n for n, v in found.items() if isinstance(v, Mapping) and options.is_owner(n)]:
@@ -460,10 +448,8 @@ def _check(values: Mapping[str, Any]) -> None:
             "--ensemble_selection=test evaluates models on the test set: leave "
             f"--selection_examples out, found {values['selection_examples']}."
         )
-    if values["goal_accuracy"] is None:
-        if values["goal_selection"] != "validation":
-            raise ValueError("--goal_selection says how to judge --goal_accuracy: give that too.")
-    elif values["goal_selection"] == "validation" and not values["validation_fraction"]:
+    by_validation = values["goal_accuracy"] and values["goal_selection"] == "validation"
+    if by_validation and not values["validation_fraction"]:
         raise ValueError(
             "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
             "say), or --goal_selection=test to do as the paper."

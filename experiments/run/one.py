@@ -28,7 +28,7 @@ class Result(contextlib.AbstractContextManager):
       rounds: The state after the last round and what was measured, see `loop.Result`.
       curves: What was measured in each round: arrays by name, one number a round (NaN where it
         was not measured).
-      clients: Each client's accuracy after the last round on its test examples, by its id.
+      clients: Accuracy after the last round of each client evaluated, on its test examples, by id.
       summary: What `summary.json` holds.
       close: Leaves the run's folder; nothing can be predicted any more.
 
@@ -148,8 +148,9 @@ def train_method(
             on_round=told,
             start=made.start,
         )
-    if result.is_complete:
-        states = (result.client_states.get(c, result.state) for c in range(len(made.population)))
+    if result.evaluation is not None:
+        clients = result.evaluation.clients
+        states = (result.client_states.get(client, result.state) for client in clients)
         used = factors.of_clients(process.model, states)
         found = summary.of_run(made, course, result, used, folder / "metrics.csv")
         records.write_json(folder / "summary.json", found)

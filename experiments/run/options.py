@@ -22,11 +22,6 @@ REGISTRIES: dict[str, Registry] = {
 }
 # Parameters that programs give themselves, from other settings.
 _GIVEN = ("seed", "num_clients")
-# Flags of experiments.train that programs of many runs lack -> what to do instead.
-GONE = dict.fromkeys(
-    ("runtime", "workers", "worker_deadline"),
-    "belongs to experiments.train: give this command on each machine instead",
-)
 
 
 def of(role: str, name: str) -> dict[str, Parameter]:
@@ -48,11 +43,6 @@ def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, di
     for role, registry in REGISTRIES.items():
         names = values[role]
         for name in (names,) if isinstance(names, str) else names:
-            if name not in registry:
-                raise ValueError(
-                    f"There is no {role} {name!r}; there are: {', '.join(registry)}. "
-                    "--plugin=FILE.py registers others."
-                )
             if needed := set(registry.needed(name)) - set(_GIVEN):
                 raise ValueError(
                     f"{role.capitalize()} {name!r} cannot be built: its parameter "

@@ -9,7 +9,6 @@ from experiments.run.setup import Setup
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
-from tff_het.learning import batching
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import cohorts
@@ -34,9 +33,7 @@ class Trainers(NamedTuple):
             else:
                 labels = self.population[client].train["y"]
                 sizes.update(training.acquisition.batch_sizes(labels, times))
-        names = ("batch_size", "epochs", "steps", "at_most_one_pass")
-        settings = {name: getattr(training, name) for name in names}
-        return sum(times * int(batching.num_steps(n, **settings)) for n, times in sizes.items())
+        return sum(times * int(training.num_steps(n)) for n, times in sizes.items())
 
 
 class Course(NamedTuple):

@@ -1,6 +1,7 @@
 """What a config names: data, clients, network, local training, schedule."""
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 
 from experiments.run import data, training
 from experiments.run.config import RunConfig
-from tff_het import datasets, partitions
+from tff_het import datasets, partitions, seeding
 from tff_het.clients import Population
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import adversary, architectures
@@ -43,7 +44,7 @@ class Setup:
     @property
     def common_test(self) -> datasets.Examples | None:
         """What a global model is tested on; None: all clients' test examples, if that is all."""
-        covered = sum(len(part) for part in self.partition.test) == self.partition.num_test
+        covered = len(self.partition.test.indices) == self.partition.num_test
         return None if covered else self.dataset.test
 
     @property
@@ -54,7 +55,7 @@ class Setup:
 
 def make(config: RunConfig) -> Setup:
     """Makes what a config names; errors as `data.deal`."""
-    run, local = config.run, training.local_training(config)
+    run, local, evaluated = config.run, training.local_training(config), config.run.evaluate_clients
     dealt = data.deal(config)
     dataset = dealt.dataset
     population = Population.from_partition(
@@ -72,10 +73,12 @@ def make(config: RunConfig) -> Setup:
     architecture = _architecture(config, dataset, population)
     start = _start(config, dataset, population, fingerprint)
     size, goal = run.clients_per_round or len(population), run.goal_accuracy
+    drawn = functools.partial(cohorts.uniform, len(population), seed=run.seed)
+    sample = drawn(evaluated, purpose=seeding.EVALUATED_CLIENTS) if evaluated else None
     if run.sampling == "in_turn":
         schedule = cohorts.in_turn(len(population), size, 0 if start is None else start.rounds)
     else:
-        schedule = cohorts.uniform(len(population), size, run.seed)
+        schedule = drawn(size)
     return Setup(
         config=config,
         dataset=dataset,
@@ -88,8 +91,8 @@ def make(config: RunConfig) -> Setup:
             rounds=run.rounds,
             seed=run.seed,
             eval_every=run.eval_every,
+            evaluation_cohorts=sample,
             checkpoint_every=run.checkpoint_every,
-            keep_checkpoints=run.keep_checkpoints,
             states_in_memory=run.client_store == "memory",
             tracking=tuple(run.tracking),
             goal=None if goal is None else loop.Goal(goal, run.goal_selection),

@@ -47,7 +47,11 @@ def of_run(
         "steps_total": steps,
         "steps_per_client_round": steps / client_rounds,
     }
+    if result.evaluation.is_sampled:
+        values["evaluated_clients"] = len(result.evaluation.clients)
     for split, local in result.evaluation.local.items():
+        if not local.num_examples.any():
+            continue  # Of a sample; otherwise the loop has refused it.
         accuracy = statistics.distribution(local.accuracy, local.num_examples)
         loss = statistics.distribution(local.loss, local.num_examples)
         accuracy |= statistics.by_group(local.accuracy, local.num_examples, local.groups)
@@ -99,12 +103,12 @@ def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> di
     """The ensemble of all clients' models, and what it takes to bring them to one place."""
     state_of = functools.partial(result.client_states.get, server_state=result.state)
     found = ensemble.new_test(process, result.state, made.population, state_of, made.dataset.test)
-    sent = communication.sending_local_models(process, len(made.population))
+    numbers, sent = communication.sending_local_models(process, len(made.population))
     names = ("accuracy_average", "accuracy_vote", "loss", "num_examples")
     return {
         **{f"new_test_{name}": getattr(found, name) for name in names},
-        "new_test_parameters": sent.parameters,
-        "new_test_bytes_up": sent.num_bytes,
+        "new_test_parameters": numbers,
+        "new_test_bytes_up": sent,
     }
 
 
@@ -115,5 +119,5 @@ def _best(table: Path) -> dict[str, Any]:
     if not rows:
         return {}
     best = min(rows, key=lambda row: float(row[loss]))  # The first of equals.
-    measured = {k: float(v) for k, v in best.items() if k.startswith(("local_", "global_"))}
+    measured = {k: float(v) for k, v in best.items() if v and k[:6] in ("local_", "global")}
     return {"best_round": int(best["round"])} | {f"best_{k}": v for k, v in measured.items()}

@@ -20,12 +20,19 @@ from experiments.study.experiment import (
     Scale,
     Table,
     Training,
+    better,
+    call,
+    cells,
+    claim,
+    places,
+    printed,
+    rises,
+    table,
 )
 from experiments.study.measures import (
     Measure,
     bytes_until,
     combined,
-    first_round,
     in_round,
     last_rounds,
     mean,
@@ -39,13 +46,3 @@ from experiments.study.measures import (
 )
 from experiments.study.plots import bars, curves, heat_maps, lines
 from experiments.study.store import Results, Run
-from experiments.study.vocabulary import (
-    better,
-    call,
-    cells,
-    claim,
-    places,
-    printed,
-    rises,
-    table,
-)

@@ -12,8 +12,9 @@ import os
 import socket
 import tempfile
 import threading
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,69 +24,62 @@ _FILE = "claim.json"
 _BEAT_SECONDS, _LOST_SECONDS = 5.0, 60.0
 
 
-class Claim:
-    """A run that this program makes."""
-
-    def __init__(self, folder: Path):
-        self._round = 0
-        self._path = folder / _FILE
-        self._about = {"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex}
-        self._ended = threading.Event()
-        self._beats = threading.Thread(target=self._beat, daemon=True)
-
-    def take(self) -> bool:
-        """Writes the claim, unless another machine's program has a living one."""
-        found = read(self._path.parent)
-        if found and found["host"] != self._about["host"] and _age(self._path) < _LOST_SECONDS:
-            return False
-        self._write()
-        # Of programs that found the same lost claim at the same time, the last one has it.
-        self._ended.wait(0.0 if not found or found["host"] == self._about["host"] else 1.0)
-        if not self._is_mine():
-            return False
-        self._beats.start()
-        return True
-
-    def note(self, round_num: int) -> None:
-        """Notes how many rounds the run has."""
-        self._round = round_num
-
-    def end(self) -> None:
-        """Gives the run back."""
-        self._ended.set()
-        if self._beats.ident is not None:
-            self._beats.join()
-        if self._is_mine():
-            self._path.unlink(missing_ok=True)
-
-    def _write(self) -> None:
-        records.write_json(self._path, self._about | {"round": self._round})
-
-    def _is_mine(self) -> bool:
-        return (read(self._path.parent) or {}).get("token") == self._about["token"]
-
-    def _beat(self) -> None:
-        while not self._ended.wait(_BEAT_SECONDS) and self._is_mine():
-            with contextlib.suppress(OSError):  # A full disk is told by the run itself.
-                self._write()
-
-
 @contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[Claim | None]:
-    """Claims a run until the block ends; gives None where another program is making it."""
+def claimed(folder: Path) -> Iterator[Callable[[int], None] | None]:
+    """Claims a run until the block ends.
+
+    Gives a function that is told after how many rounds the run is; None where another program is
+    making it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    path, ended = folder / _FILE, threading.Event()
+    about = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "token": uuid.uuid4().hex,
+        "round": 0,
+    }
+
+    def is_mine() -> bool:
+        return (read(folder) or {}).get("token") == about["token"]
+
+    def beat() -> None:
+        while not ended.wait(_BEAT_SECONDS) and is_mine():
+            with contextlib.suppress(OSError):  # A full disk is told by the run itself.
+                records.write_json(path, about)
+
+    beats = threading.Thread(target=beat, daemon=True)
     descriptor = os.open(folder, os.O_RDONLY)
-    claim = Claim(folder)
     try:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if claim.take():
-                yield claim
-                return
-        yield None
+        if _take(descriptor, path, about) and is_mine():
+            beats.start()
+            yield lambda round_num: about.update(round=round_num)
+        else:
+            yield None
     finally:
-        claim.end()
+        ended.set()
+        if beats.ident is not None:
+            beats.join()
+        if is_mine():
+            path.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, about: Mapping[str, Any]) -> bool:
+    """Locks a folder and writes the claim, unless another program has a living one."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    found = read(path.parent)
+    is_elsewhere = found is not None and found["host"] != about["host"]
+    if is_elsewhere and _age(path) < _LOST_SECONDS:
+        return False
+    records.write_json(path, about)
+    if is_elsewhere:
+        # Of programs that found the same lost claim at the same time, the last one has it.
+        time.sleep(1.0)
+    return True
 
 
 def read(folder: Path) -> Mapping[str, Any] | None:

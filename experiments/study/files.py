@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 
-from experiments.study.sections import NOT_HERE, Entry, FilledTable, Section
+from experiments.study.sections import NOT_HERE, Entry, Section
 from tff_het.simulation import records
 
 _CHECKS = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
@@ -13,13 +13,13 @@ _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "
 def as_csv(section: Section) -> str:
     """Returns one line for each place of the tables, in the tables' units."""
     lines: list[Sequence[object]] = [_COLUMNS]
-    for filled in section.tables:
-        for entry in filled.entries.values():
+    for title, entries in section.tables.items():
+        for entry in entries:
             # Why there is no number stands where the note does.
             numbers: tuple[object, ...] = ("", "", "", 0, "", entry.ours)
             if entry.found is not None:
                 numbers = (*entry.found, entry.difference, entry.marked)
-            place = (filled.title, entry.row, entry.column, entry.paper)
+            place = (title, entry.row, entry.column, entry.paper)
             lines.append([*place, *numbers])
     return records.as_csv(lines)
 
@@ -36,15 +36,15 @@ def as_markdown(
       pictures: Where each figure stands; empty for none.
     """
     experiment = section.experiment
-    first, last = section.seeds[0], section.seeds[-1]
-    seeds = f"Seeds {first} to {last}" if len(section.seeds) > 1 else f"Seed {first}"
+    first, last = section.results.seeds[0], section.results.seeds[-1]
+    seeds = f"Seed {first}" if last == first else f"Seeds {first} to {last}"
     parts = [
-        f"## {heading or f'{experiment.title} ({section.scale})'}",
-        section.note if words is None else words,
+        f"## {heading or f'{experiment.title} ({section.results.scale})'}",
+        section.scale.note if words is None else words,
         f"    {section.command}",
         f"{seeds}. Runs: {section.counts}.",
-        *(_filled(filled) for filled in section.tables),
-        *_marked(section.tables),
+        *itertools.starmap(_filled, section.tables.items()),
+        *_marked(itertools.chain(*section.tables.values())),
     ]
     for figure, picture in itertools.zip_longest(experiment.figures, pictures):
         parts.append(f"Figure: {figure.title}. The paper's figure: {figure.paper_shows}")
@@ -63,27 +63,27 @@ def as_table(rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
-def _filled(filled: FilledTable) -> str:
+def _filled(title: str, entries: Sequence[Entry]) -> str:
     def names(axis: int) -> list[str]:
         # What a scale has no runs of has no column or row on its page.
-        here = {place[axis] for place, e in filled.entries.items() if e.ours != NOT_HERE}
-        return [name for name in dict.fromkeys(p[axis] for p in filled.entries) if name in here]
+        here = {place[axis] for place, entry in places.items() if entry.ours != NOT_HERE}
+        return [name for name in dict.fromkeys(place[axis] for place in places) if name in here]
 
-    texts = {place: _entry(entry) for place, entry in filled.entries.items()}
+    def text(entry: Entry) -> str:
+        paper = f"; paper {entry.paper}" if entry.paper else ""
+        return entry.ours + paper + ("\\*" if entry.marked else "")
+
+    places = {(entry.row, entry.column): entry for entry in entries}
+    texts = {place: text(entry) for place, entry in places.items()}
     rows, columns = names(0), names(1)
     shown = [[row, *(texts.get((row, column), "") for column in columns)] for row in rows]
-    return f"### {filled.title}\n\n{as_table([['', *columns], *shown])}"
+    return f"### {title}\n\n{as_table([['', *columns], *shown])}"
 
 
-def _entry(entry: Entry) -> str:
-    mark = "\\*" if entry.marked else ""
-    return f"{entry.ours}; paper {entry.paper}{mark}" if entry.paper else entry.ours
-
-
-def _marked(tables: Iterable[FilledTable]) -> list[str]:
+def _marked(entries: Iterable[Entry]) -> list[str]:
     """Says which printed values contradict others."""
     places: dict[str, list[str]] = {}
-    for entry in (entry for filled in tables for entry in filled.entries.values()):
+    for entry in entries:
         if entry.marked:
             places.setdefault(entry.marked.rstrip("."), []).append(f"{entry.row}, {entry.column}")
     return [f"\\* {'; '.join(dict.fromkeys(of))}: {note}." for note, of in places.items()]

@@ -1,24 +1,34 @@
-"""Makes several runs at once, each process its own share first.
+"""Makes several runs at once: in processes of this machine, or on the nodes of a Ray cluster.
 
 The processes are forks of this program, made before TensorFlow starts in it: a fork of a program in
-which it has started would wait for threads that it does not have. They share the runs as equal
-programs do, by claims.
+which it has started would wait for threads that it does not have. Nodes see the folders of results
+and data under the paths that they have here. All claim runs as any program does.
 """
 
 import contextlib
+import functools
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.study import claims, rates, runner, store
+from experiments.study import rates, runner, store
 from experiments.study.experiment import Call
 from experiments.study.runner import Task
 from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
 from tff_het.backend import internals
+from tff_het.simulation import ray_cluster, runtime
+
+# Between two looks at runs that other programs are making.
+_PAUSE_SECONDS = 1.0
+Failed = Mapping[Path, Mapping[str, Any]]
+"""What is known of runs that have failed before."""
 
 
 def possible() -> bool:
@@ -27,65 +37,87 @@ def possible() -> bool:
 
 
 def run_all(
-    tasks: Sequence[Task], count: int, *, data_dir: str | None
+    tasks: Sequence[Task], count: int, *, data_dir: str | None, run: Callable | None = None
 ) -> Iterator[tuple[Task, Run]]:
-    """Makes the runs, `count` at the same time, giving each as it ends; as `runner.run_all`.
+    """Makes the runs, `count` at the same time, giving each as it ends.
 
-    What has to be alone is made after all others. A run whose process was killed has failed, and
-    goes on from there the next time.
+    Those that are done are not made again. What fails is kept as failed, also where its process was
+    killed, and tried again the next time. What another program is making is waited for, and taken
+    over where that program is gone. What has to be alone is made after all others. `run` makes
+    those that are left, by default here or in forks.
     """
-    failed = runner.already_failed(tasks)
+    runs = {task.folder: store.read(task.folder) for task in tasks}
+    failed = {f: run.record for f, run in runs.items() if run.status is Status.FAILED}
     done = [task for task in tasks if runner.is_done(task, data_dir)]
     yield from ((task, store.read(task.folder)) for task in done)
     left = [task for task in tasks if task not in done]
     for alone in (False, True):
-        batch = [task for task in left if is_alone(task) is alone]
-        yield from _run(batch, 1 if alone else count, failed, data_dir)
+        batch = [task for task in left if task.cell.work.alone is alone]
+        number = 1 if alone else count
+        making = run or (_here if number == 1 else _in_forks)
+        yield from making(batch, number, failed, data_dir)
 
 
-def is_alone(task: Task) -> bool:
-    """Whether nothing may run beside it."""
-    return isinstance(task.cell.work, Call) and task.cell.work.alone
-
-
-def _run(
-    tasks: Sequence[Task],
-    count: int,
-    failed: Mapping[Path, Mapping[str, Any]],
-    data_dir: str | None,
+def _here(
+    tasks: Sequence[Task], _: int, failed: Failed, data_dir: str | None
 ) -> Iterator[tuple[Task, Run]]:
     left = {task.folder: task for task in tasks}
-    workers = [_Worker(share, tasks, failed, data_dir) for share in _shares(tasks, count)]
+    while left:
+        for task in list(left.values()):
+            if task.start not in left and (run := _make(task, failed, data_dir)):
+                yield left.pop(task.folder), run
+
+
+def lost(task: Task, how: str) -> Run:
+    """Keeps that a run has failed since its process was lost; the next time, it goes on."""
+    key = store.read(task.folder).record.get("key", "")
+    return store.write(task.folder, Status.FAILED, key, error=how)
+
+
+def _in_forks(
+    tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
+) -> Iterator[tuple[Task, Run]]:
+    left = {task.folder: task for task in _longest_first(tasks)}
+    workers = [_Worker(failed, data_dir) for _ in range(min(count, len(tasks)))]
     try:
         while left:
+            for worker in workers:
+                if worker.task is None and (ready := _next(worker, workers, left)):
+                    worker.begin(ready)
             by_connection: dict[Any, _Worker] = {one.connection: one for one in workers}
             for connection in multiprocessing.connection.wait(list(by_connection)):
                 worker = by_connection[connection]
-                try:
-                    found = worker.connection.recv()
-                except EOFError:
-                    found = worker.killed()
-                    workers.remove(worker)
-                    workers.append(_Worker(worker.share, tasks, failed, data_dir))
-                if isinstance(found, OSError):  # Not even a failure can be kept.
-                    raise found
-                worker.begun = Path() if isinstance(found, Run) else found
-                if isinstance(found, Run) and found.folder in left:
-                    yield left.pop(found.folder), found
+                task, run = worker.ended()
+                if not worker.process.is_alive():
+                    workers[workers.index(worker)] = _Worker(failed, data_dir)
+                del left[task.folder]
+                if run is not None:
+                    yield task, run
+                else:  # Another program is making it: it is asked for again after others.
+                    left[task.folder] = task
     finally:
         for worker in workers:
             worker.end()
 
 
-def _shares(tasks: Sequence[Task], count: int) -> list[set[str]]:
-    """Assigns to each process what it builds, the longest first to the one that has least."""
+def _longest_first(tasks: Sequence[Task]) -> list[Task]:
+    """Sorts runs by how long all take that build the same."""
     seconds: dict[str, float] = {}
     for task in tasks:
         seconds[_built(task)] = seconds.get(_built(task), 0.0) + (rates.expected(task) or 1.0)
-    shares: list[set[str]] = [set() for _ in range(min(count, len(tasks)))]
-    for built in sorted(seconds, key=lambda one: -seconds[one]):
-        min(shares, key=lambda share: sum(map(seconds.__getitem__, share))).add(built)
-    return shares
+    return sorted(tasks, key=lambda task: -seconds[_built(task)])
+
+
+def _next(
+    worker: "_Worker", workers: Sequence["_Worker"], left: Mapping[Path, Task]
+) -> Task | None:
+    """The run that a process makes next: of what it has built, else of what no other has built."""
+    under_way = [other.task for other in workers]
+    built = {name for other in workers for name in other.built}
+    ready = [t for t in left.values() if t not in under_way and t.start not in left]
+    own = (task for task in ready if _built(task) in worker.built)
+    new = (task for task in ready if _built(task) not in built)
+    return next(itertools.chain(own, new, ready), None)
 
 
 def _built(task: Task) -> str:
@@ -97,26 +129,43 @@ def _built(task: Task) -> str:
 
 
 class _Worker:
-    """A process that makes the runs of a share first."""
+    """A process that makes runs, the `task` that it is at, and what it has built for others."""
 
-    def __init__(self, share: set[str], *arguments: Any):
+    def __init__(self, *arguments: Any):
         """Forks this program; the arguments are those of `_work`."""
         context = multiprocessing.get_context("fork")
-        self.share, self.begun = share, Path()
-        self.connection, theirs = context.Pipe(duplex=False)
-        given = (theirs, os.getpid(), share, *arguments)
+        self.task: Task | None = None
+        self.built: set[str] = set()
+        self.connection, theirs = context.Pipe()
+        given = (theirs, os.getpid(), *arguments)
         self.process = context.Process(target=_work, args=given, daemon=True)
         self.process.start()
         theirs.close()  # So that the connection ends with the process.
 
-    def killed(self) -> Run:
-        """Keeps that the run has failed in which the process was killed."""
-        self.end()
-        how = f"ended with code {self.process.exitcode}."
-        if self.begun == Path():
-            raise OSError(f"A process that makes runs {how}")
-        key = store.read(self.begun).record.get("key", "")
-        return store.write(self.begun, Status.FAILED, key, error=f"The process of this run {how}")
+    def begin(self, task: Task) -> None:
+        """Has it make a run."""
+        self.task = task
+        self.built.add(_built(task))
+        self.connection.send(task)
+
+    def ended(self) -> tuple[Task, Run | None]:
+        """Returns the run that it was at, None where another program is making it.
+
+        If the process was killed, the run has failed. Raises OSError if not even that can be kept.
+        """
+        task, self.task = self.task, None
+        try:
+            found = self.connection.recv()
+        except EOFError:
+            self.end()
+            how = f"ended with code {self.process.exitcode}."
+            if task is None:
+                raise OSError(f"A process that makes runs {how}") from None
+            found = lost(task, f"The process of this run {how}")
+        if isinstance(found, OSError):
+            raise found
+        assert task is not None
+        return task, found
 
     def end(self) -> None:
         """Asks it to stop, as a signal does: its run goes on from there the next time."""
@@ -125,45 +174,58 @@ class _Worker:
         self.connection.close()
 
 
-def _work(
-    connection: multiprocessing.connection.Connection,
-    parent: int,
-    own: set[str],
-    tasks: Sequence[Task],
-    failed: Mapping[Path, Mapping[str, Any]],
-    data_dir: str | None,
-) -> None:
-    """Makes the runs of a share, then those of others where that ends sooner.
-
-    It sends the folder of each run that it begins, then the run; or an OSError that ends it.
-    """
+def _work(connection: Any, parent: int, failed: Failed, data_dir: str | None) -> None:
+    """Makes the runs that it is sent, and sends each back; or an OSError that ends it."""
     dying_with_parent.ask(parent)
-    taken: list[float] = []
-
-    def wants(task: Task) -> bool:
-        building = max(taken) - min(taken) if taken else 0.0
-        if _built(task) not in own and _pays(task, tasks, building, data_dir):
-            own.add(_built(task))
-        if _built(task) in own:
-            connection.send(task.folder)
-        return _built(task) in own
-
-    others_last = [t for t in tasks if _built(t) in own]
-    others_last += [t for t in reversed(tasks) if _built(t) not in own]
     with contextlib.suppress(KeyboardInterrupt):
-        try:
-            made = runner.run_all(others_last, data_dir=data_dir, failed=failed, wants=wants)
-            for _, run in made:
-                taken.append(run.record.get("seconds", 0.0))
-                connection.send(run)
-        except OSError as error:
-            connection.send(error)
+        while True:
+            try:
+                connection.send(_make(connection.recv(), failed, data_dir))
+            except OSError as error:
+                connection.send(error)
 
 
-def _pays(task: Task, tasks: Sequence[Task], building: float, data_dir: str | None) -> bool:
-    """Whether to build what another process has built ends sooner than to leave it the rest."""
-    like = [other for other in tasks if _built(other) == _built(task)]
-    done = [other for other in like if runner.is_done(other, data_dir)]
-    left = [other for other in like if other not in done and not claims.read(other.folder)]
-    seconds = [store.read(other.folder).record["seconds"] for other in done]
-    return bool(left) and len(left) * min(seconds, default=building + 1) > building
+def _make(
+    task: Task, failed: Failed, data_dir: str | None, clients_in_parallel: int | None = None
+) -> Run | None:
+    """Makes a run; None, after a pause, where another program is making it."""
+    with runtime.use("in_process", clients_in_parallel=clients_in_parallel):
+        made = runner.make(task, failed, data_dir=data_dir)
+    if made is None:
+        time.sleep(_PAUSE_SECONDS)
+    return made
+
+
+@contextlib.contextmanager
+def on_ray(count: int | None) -> Iterator[functools.partial[Iterator[tuple[Task, Run]]]]:
+    """Connects to a cluster (`ray_cluster.connected`), and yields `run_all` on its nodes.
+
+    By default, `count` is what the cluster has room for. A run whose process or node is lost goes
+    on from its last checkpoint on another node; after the fourth time it has failed.
+    """
+    with ray_cluster.connected() as ray:
+        run = functools.partial(_run_on_ray, ray)
+        yield functools.partial(run_all, count=count or sys.maxsize, run=run)
+
+
+def _run_on_ray(
+    ray: Any, tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
+) -> Iterator[tuple[Task, Run]]:
+    make = ray.remote(_make)  # One core, and three more tries if it is lost.
+    data_dir = data_dir and os.path.abspath(data_dir)
+    left = {task.folder: task for task in tasks}
+    calls: dict[Any, Task] = {}
+    while left:
+        ready = [t for t in left.values() if t not in calls.values() and t.start not in left]
+        for task in ready[: count - len(calls)]:
+            calls[make.remote(task, failed, data_dir, 1)] = task
+        for call in ray.wait(list(calls), timeout=_PAUSE_SECONDS)[0]:
+            task = calls.pop(call)
+            try:
+                found = ray.get(call)
+            except ray.exceptions.RayTaskError as error:  # Not even a failure can be kept.
+                raise error.cause from None
+            except ray.exceptions.RayError as error:
+                found = lost(task, f"Lost by Ray: {' '.join(str(error).split())}")
+            if found is not None:
+                yield left.pop(task.folder), found

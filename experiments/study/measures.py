@@ -120,12 +120,6 @@ def roughness(cell: str, column: str) -> Measure:
     return of_curve(cell, column, compute)
 
 
-def first_round(run: Run, column: str, value: float) -> int | None:
-    """The first measured round with at least this value in a column; None where none has it."""
-    reached = [n for n, found in zip(*run.curve(column), strict=True) if found >= value]
-    return reached[0] if reached else None
-
-
 def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], float]) -> Measure:
     """What a function gives of a run and of the first measured round with a goal in a column.
 
@@ -134,8 +128,11 @@ def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], floa
 
     def compute(runs: Mapping[str, Run]) -> float | None:
         value, run = goal.compute(runs), runs[cell]
-        reached = None if value is None else first_round(run, column, value)
-        return None if reached is None else what(run, reached)
+        if value is None:
+            return None
+        reached = (n for n, found in zip(*run.curve(column), strict=True) if found >= value)
+        first = next(reached, None)
+        return None if first is None else what(run, first)
 
     return Measure(tuple(dict.fromkeys((*goal.cells, cell))), compute)
 

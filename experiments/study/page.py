@@ -54,7 +54,7 @@ def _contents(sections: Sequence[Section]) -> Iterator[str]:
 
 
 def _title(section: Section) -> str:
-    return f"{section.experiment.paper}: {section.experiment.title} ({section.scale})"
+    return f"{section.experiment.paper}: {section.experiment.title} ({section.results.scale})"
 
 
 def _section(section: Section, words: str) -> str:
@@ -62,7 +62,7 @@ def _section(section: Section, words: str) -> str:
         f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}" if svg else "nothing"
         for svg in section.pictures
     ]
-    text = files.as_markdown(section, _title(section), f"{section.note}\n\n{words}", pictures)
+    text = files.as_markdown(section, _title(section), f"{section.scale.note}\n\n{words}", pictures)
     text = re.sub(r'<img [^>]*src="nothing"[^>]*>', "Nothing has been run to draw.", _html(text))
     return f'<section id="{section.id}">{text}{_cells(section)}</section>'
 
@@ -71,9 +71,8 @@ def _cells(section: Section) -> str:
     rows: list[Sequence[str]] = [("cell", "by seed", "data (fingerprint)", "settings")]
     versions: set[str] = set()
     results = section.results
-    for cell in section.experiment.scales[section.scale].cells if results else []:
-        assert results is not None
-        runs = {seed: results.runs[cell.name, seed] for seed in cell.seeds(section.seeds)}
+    for cell in section.scale.cells:
+        runs = {seed: results.runs[cell.name, seed] for seed in cell.seeds(results.seeds)}
         outcomes = ", ".join(f"{seed}: {run.status.value}" for seed, run in runs.items())
         errors = dict.fromkeys(run.error for run in runs.values() if run.error)
         records = [run.record for run in runs.values()]
@@ -88,9 +87,9 @@ def _cells(section: Section) -> str:
 def _times(sections: Sequence[Section]) -> str:
     rows: list[Sequence[str]] = [("table or figure", "run", "seconds", "hardware")]
     for section in sections:
-        for (cell, seed), run in section.results.runs.items() if section.results else ():
+        for (cell, seed), run in section.results.runs.items():
             if run.status is Status.OK:
-                of = (f"{section.experiment.id}, {section.scale}", f"{cell}, seed {seed}")
+                of = (f"{section.experiment.id}, {section.results.scale}", f"{cell}, seed {seed}")
                 rows.append((*of, f"{run.record['seconds']:.1f}", run.record["hardware"]))
     found = _details(f"{len(rows) - 1} runs", rows)
     return f'<section id="times"><h2>Run times</h2>{found}</section><!-- times -->'

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import experiments
-from experiments.study import files, papers, results, sections
+from experiments.study import files, papers, results, sections, statistics
 from experiments.study.experiment import Experiment
 from experiments.study.sections import Judged, Section
 from experiments.study.statistics import Verdict
@@ -128,13 +128,14 @@ def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) 
     """Gives what stands below the verdicts."""
     yield _UNITS
     yield known.beginning
-    notes = Counter(made.note for made, _ in shown.values())
-    if any(made.results is None for made, _ in shown.values()):
+    notes = Counter(made.scale.note for made, _ in shown.values())
+    if not all(made.results.runs for made, _ in shown.values()):
         yield _PUBLISHED
     for name, (made, pictures) in shown.items():
         heading, words = known.sections.get(name, ("", ""))
         heading = f"{made.experiment.label}: {heading}" if heading else ""
-        own = made.note if notes[made.note] == 1 else ""  # Shared ones stand with the settings.
+        note = made.scale.note
+        own = note if notes[note] == 1 else ""  # Shared ones stand with the settings.
         words = "\n\n".join(filter(None, [own, words, f"Made with {made.made}."]))
         yield files.as_markdown(made, heading, words, pictures).strip()
     shared = [f"Of several sections: {note}" for note, times in notes.items() if times > 1]
@@ -153,6 +154,10 @@ def _row(title: str, claim: Judged) -> list[str]:
     found, many = claim.deciding.number.found, len(claim.checks)
     weakest = f"{name}: {ours}" + (f" (weakest of {many})" if many > 1 else "")
     seeds = str(found.num_seeds if found else 0)
+    if claim.verdict is Verdict.UNDECIDED and found is not None:
+        open_ = [one for one in claim.checks if one.verdict is Verdict.UNDECIDED]
+        numbers = [statistics.seeds_to_decide(c.number.found, c.margin) or 0 for c in open_]
+        seeds += f"; about {max(numbers):,} would decide" if all(numbers) else ""
     return [f"{title}: {text}", claim.verdict.value, weakest, f"> {margin}", seeds]
 
 

@@ -3,12 +3,9 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import experiments
-
-if TYPE_CHECKING:
-    from experiments.study.experiment import Experiment
+from experiments.study.experiment import Experiment
 
 
 def modules() -> dict[str, tuple[str, ...]]:
@@ -23,6 +20,6 @@ def names() -> list[str]:
     return [f"{paper}.{module}" for paper, own in modules().items() for module in own]
 
 
-def all_experiments() -> Iterator["Experiment"]:
+def all_experiments() -> Iterator[Experiment]:
     """All tables and figures of all papers."""
     return (importlib.import_module(f"experiments.{name}").EXPERIMENT for name in names())

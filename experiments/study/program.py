@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from absl import logging
 
@@ -40,6 +41,8 @@ class Making:
         before, short probes say how fast this machine is; they need the data in --data_dir.
       jobs: Runs made at the same time, each in a process of its own. Default: one a core. No result
         depends on it; what measures time runs alone.
+      engine: Where runs are made: in processes of this machine, or on the nodes of a Ray cluster
+        that see --output_dir and --data_dir (docs/several_machines.md).
     """
 
     data_dir: str | None = None
@@ -47,6 +50,7 @@ class Making:
     seeds: Whole | None = None
     dry_run: bool = False
     jobs: Whole | None = None
+    engine: Literal["processes", "ray"] = "processes"
 
 
 def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
@@ -61,7 +65,7 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
         )
     can_fork = runtime.fitting("in_process") == "in_process" and jobs.possible()
     count = (settings.jobs or len(os.sched_getaffinity(0))) if can_fork else 1
-    output_dir = command_line.folder(settings.output_dir)
+    output_dir = command_line.folder(settings.output_dir).absolute()  # Nodes are elsewhere.
     seeds = range(settings.seeds or experiment.scales[scale].num_seeds)
     tasks = runner.plan(experiment, scale, seeds, output_dir)
     if settings.dry_run:
@@ -70,21 +74,24 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
     for task in tasks:
         store.read(task.folder)  # What is damaged is refused before work starts.
     store.write_seeds(output_dir / experiment.paper / experiment.name / scale, seeds)
+    engine: Any = jobs.on_ray(settings.jobs)
+    if settings.engine == "processes":
+        engine = contextlib.nullcontext(functools.partial(jobs.run_all, count=count))
     # Between two runs, where no training listens to it.
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        with command_line.errors_in_one_line(exit_code=1):
-            return _run(tasks, settings, count)
+        with engine as run_all, command_line.errors_in_one_line(exit_code=1):
+            return _run(run_all, tasks, settings, count)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
+def _run(run_all: Any, tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
     bad, began = 0, time.perf_counter()
-    run_all = runner.run_all if count == 1 else functools.partial(jobs.run_all, count=count)
-    made = run_all(tasks, data_dir=settings.data_dir)
     left = {task.folder: task for task in tasks}
-    with _telling(left, count):
+    threading.Thread(target=_tell, args=(left, count), daemon=True).start()
+    try:
+        made = run_all(tasks, data_dir=settings.data_dir)
         for number, (task, result) in enumerate(made, start=1):
             del left[task.folder]
             passed = time.perf_counter() - began
@@ -94,33 +101,25 @@ def _run(tasks: Sequence[runner.Task], settings: Making, count: int) -> int:
                 flush=True,
             )
             bad += result.status not in (Status.OK, Status.MISSING_DATA)
+    finally:
+        left.clear()  # So that nothing is told of them any more.
     print(f"The page: python -m experiments.report --output_dir={settings.output_dir}")
     return 1 if bad else 0
 
 
-@contextlib.contextmanager
-def _telling(left: Mapping[Path, runner.Task], count: int) -> Iterator[None]:
+def _tell(left: Mapping[Path, runner.Task], count: int) -> None:
     """Says now and then which runs are under way, here and in other programs, and what is left."""
-    ended = threading.Event()
-
-    def tell() -> None:
-        while not ended.wait(_TELLING_SECONDS):
-            tasks = list(left.values())
-            under_way = [
-                f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
-                for task in tasks
-                if (claim := claims.read(task.folder))
-            ]
-            about = f"{len(tasks)} runs left, {_total(tasks, max(count, len(under_way)))}"
-            print(f"{about}; under way: {'; '.join(under_way) or 'none'}", flush=True)
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    while True:
+        time.sleep(_TELLING_SECONDS)
+        if not (tasks := list(left.values())):
+            return
+        under_way = [
+            f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
+            for task in tasks
+            if (claim := claims.read(task.folder))
+        ]
+        about = f"{len(tasks)} runs left, {_total(tasks, max(count, len(under_way)))}"
+        print(f"{about}; under way: {'; '.join(under_way) or 'none'}", flush=True)
 
 
 def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str:
@@ -130,10 +129,9 @@ def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str
     at_once = min(count, len(left))
     lines = []
     for task in tasks:
-        state = "done"
+        work, state = task.cell.work, "done"
         if task in left:
-            state = _about(rates.expected(task, 1 if jobs.is_alone(task) else at_once))
-            work = task.cell.work
+            state = _about(rates.expected(task, 1 if work.alone else at_once))
             has_goal = isinstance(work, Training) and "goal_accuracy" in work.flags
             if has_goal and rates.recorded(task) is None:
                 state = state.replace("about", "at most")
@@ -145,7 +143,7 @@ def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str
 
 def _total(tasks: Sequence[runner.Task], count: int) -> str:
     """What runs take together, `count` at a time."""
-    shares = [1 if jobs.is_alone(task) else count for task in tasks]
+    shares = [1 if task.cell.work.alone else count for task in tasks]
     times = [rates.expected(*pair) for pair in zip(tasks, shares, strict=True)]
     known = [seconds / n for seconds, n in zip(times, shares, strict=True) if seconds is not None]
     text = _about(sum(known) if known or not times else None)

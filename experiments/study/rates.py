@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.run import processes, setup
-from experiments.study import data, identity, results, runner, store
-from experiments.study.experiment import SCALES, Call, Cell, Training
+from experiments.study import identity, runner, store
+from experiments.study.experiment import Call, Cell, Training
 from experiments.study.runner import Task
 from experiments.study.store import Run, Status
 from tff_het import kept
@@ -60,21 +60,9 @@ class _Probe(NamedTuple):
 
 
 def recorded(task: Task) -> float | None:
-    """Returns the seconds of a run as it or others took them; None if there are none.
-
-    First counts what it or another seed took in this folder, then what it took where committed
-    results were made on such a machine.
-    """
-    for folder in (task.folder, *sorted(task.folder.parent.glob("seed*"))):
-        if (run := store.read(folder)).status is Status.OK:
-            return run.record["seconds"]
-    seconds = [
-        run.record["seconds"]
-        for scale in SCALES
-        for (name, _), run in results.kept(task.folder.parents[2].name, scale).items()
-        if name == task.folder.parent.name and run.record["hardware"] == runner.hardware()
-    ]
-    return statistics.mean(seconds) if seconds else None
+    """Returns the seconds that a run, else another seed of it, took; None if there are none."""
+    runs = map(store.read, (task.folder, *sorted(task.folder.parent.glob("seed*"))))
+    return next((run.record["seconds"] for run in runs if run.status is Status.OK), None)
 
 
 def expected(task: Task, jobs: int = 1) -> float | None:
@@ -104,7 +92,7 @@ def probe(tasks: Sequence[Task], *, data_dir: str | None) -> None:
         for number, (folder, task) in enumerate(cells.items(), start=1):
             print(f"Probe {number}/{len(cells)}: {task.cell.name}", file=sys.stderr, flush=True)
             path, rates, here = _read(task)
-            with contextlib.suppress(data.MissingDataError):  # Next time they may be there.
+            with contextlib.suppress(runner.MissingDataError):  # Next time they may be there.
                 here["runs"][folder.name] = Probing(here["probes"], data_dir).rate(task.cell.work)
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_json(path, rates)
@@ -126,7 +114,7 @@ class Probing:
         Raises MissingDataError if its data are not there.
         """
         for name in work.data_sets:
-            data.fingerprint(name, self._data_dir)  # To load them is no part of a run.
+            runner.fingerprint(name, self._data_dir)  # To load them is no part of a run.
         kept.forget()  # To build is.
         with contextlib.suppress(_FailedError):
             if isinstance(work, Training):

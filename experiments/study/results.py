@@ -5,52 +5,36 @@ machine and code that runs were made with. experiments/results/published.jsonl h
 before runs were kept: a section's means with intervals, until all of its runs are there.
 """
 
-import base64
 import dataclasses
 import functools
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.study import identity
-from experiments.study.experiment import Experiment
+import numpy as np
+
+from experiments.study import identity, jobs, runner, sections
+from experiments.study.experiment import Experiment, Scale, Training
+from experiments.study.runner import Outdated
 from experiments.study.store import Results, Run, Status
 from tff_het.simulation import records
 
 FOLDER = Path(__file__).parents[1] / "results"
+# Of outdated results that `carry` tries: runs of each family; and what it compares beside numbers.
+_TRIED, _FILES = 2, ("metrics.csv", "clients.csv")
 # What equal runs of one machine and code share.
 _SHARED = ("commits", "hardware", "runtime", "versions", "code")
-
-
-class Kept(Run):
-    """A run of which only what pages need was kept."""
-
-    def file(self, name: str) -> Path:
-        """As of `Run`; the file lies in a folder that ends with the program."""
-        if name not in self.record["contents"]:
-            raise ValueError(
-                f"{name} of {self.folder} was not kept when its result was merged: make the run "
-                "again and merge it."
-            )
-        path = Path(_temporary().name) / self.record["files"][name] / name
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(base64.b64decode(self.record["contents"][name]))
-        return path
-
-
-@functools.cache
-def _temporary() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory()  # Removed when the program ends.
 
 
 def read(experiment: Experiment, scale: str) -> Results | None:
     """Returns the kept runs of a scale, None without any; raises ValueError if they are damaged."""
     known = kept(experiment.paper, scale)
     names = {identity.name(cell.work) for cell in experiment.scales[scale].cells}
-    seeds = sorted({seed for what, seed in known if what in names})
+    # Other figures may share runs, and take more seeds of them.
+    planned = range(experiment.scales[scale].num_seeds)
+    seeds = sorted({seed for what, seed in known if what in names and seed in planned})
     if not seeds:
         return None
     absent = Run(Path(), Status.ABSENT)
@@ -80,7 +64,8 @@ def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
                 about = {**run.record, "run": name, "seed": seed, "work": content}
                 own = dataclasses.replace(run, record=about)
                 asked[cell, seed] = found.setdefault((name, seed), own)
-        _ask_all(experiment, dataclasses.replace(results, runs=asked))
+        # Runs note what they are asked for: this asks for all that pages show.
+        sections.section(experiment, dataclasses.replace(results, runs=asked))
     lines = []
     for place, found in added.items():
         if found:
@@ -88,16 +73,6 @@ def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
             write(path, {**kept(*place), **found})
             lines.append(f"{path.name}: {len(found)} runs")
     return "\n".join(lines) or "No finished runs to merge."
-
-
-def _ask_all(experiment: Experiment, results: Results) -> None:
-    """Makes all that pages show, so that the runs note what they were asked for."""
-    measures = [p.measure for t in experiment.tables_of(results.scale) for p in t.places]
-    measures += [c.measure for claim in experiment.claims_of(results.scale) for c in claim.checks]
-    for measure in measures:
-        measure.values(results)
-    for figure in experiment.figures:
-        figure.draw(results)
 
 
 def write(path: Path, runs: Mapping[tuple[str, int], Run]) -> None:
@@ -136,7 +111,7 @@ def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
                 shared.append(record)
                 continue
             place = record["run"], record["seed"]
-            found[place] = Kept(Path(*map(str, place)), Status.OK, shared[record["made"]] | record)
+            found[place] = Run(Path(*map(str, place)), Status.OK, shared[record["made"]] | record)
         except (ValueError, KeyError, IndexError, TypeError) as error:
             raise ValueError(
                 f"{path}, line {number} is damaged: take the file from the repository again."
@@ -155,3 +130,67 @@ def published() -> Mapping[str, Mapping[str, Any]]:
     path = FOLDER / "published.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     return {(record := json.loads(line))["section"]: record for line in lines}
+
+
+def carry(
+    experiments: Iterable[tuple[Experiment, Results]], *, data_dir: str | None
+) -> Iterator[str]:
+    """Carries kept results over a change of code that changes no byte of them.
+
+    Of each family of outdated results, one method or function, some runs are made again. Where all
+    of them give the same bytes, the family's results are stamped with the new commit as well. Says
+    of each family what became of it.
+    """
+    families: dict[tuple[str, str, str], dict[tuple[str, int], Outdated]] = {}
+    for experiment, found in experiments:
+        for one in runner.outdated(experiment, found):
+            work = one.cell.work
+            of = (
+                work.flags["method"] if isinstance(work, Training) else identity.function_name(work)
+            )
+            family = families.setdefault((experiment.paper, found.scale, of), {})
+            family[identity.name(work), one.seed] = one
+    for (paper, scale, of), members in families.items():
+        label = f"{paper}, {scale}, {of}: {len(members)} results"
+        if why := _different(list(members.values()), data_dir):
+            yield f"{label} not carried: {why}"
+            continue
+        runs = {**kept(paper, scale)}
+        for place, (cell, _, run, _) in members.items():
+            stamp = {
+                "commits": [*run.record["commits"], runner.commit()],
+                "key": identity.key(cell.work, list(run.record["data"].values())),
+                "code": identity.short(identity.code_of(cell.work)),
+            }
+            runs[place] = dataclasses.replace(run, record=run.record | stamp)
+        write(path_of(paper, scale), runs)
+        yield f"{label} carried to commit {runner.commit()}"
+
+
+def _different(members: list[Outdated], data_dir: str | None) -> str:
+    """Says why a family's results are not those of the code there is now; empty if they are."""
+    if any(one.why == "settings" for one in members):
+        return "settings have changed"
+    if any(one.cell.work.alone for one in members):
+        return "they measure time"
+    comparable = [one for one in members if one.run.record["hardware"] == runner.hardware()]
+    if not comparable:
+        return "they were made on another CPU type, whose last digits differ"
+    order = np.random.default_rng(0).permutation(len(comparable))
+    with tempfile.TemporaryDirectory() as folder:
+        for one in (comparable[place] for place in order[:_TRIED]):
+            experiment = Experiment("carry.again", "", {"one": Scale([one.cell], one.seed + 1, "")})
+            tasks = runner.plan(experiment, "one", [one.seed], Path(folder))
+            *_, (_, again) = jobs.run_all(tasks, 1, data_dir=data_dir)
+            name = f"{one.cell.name}, seed {one.seed}"
+            if again.status is not Status.OK:
+                return f"{name} cannot be made again: {again.error or again.status.value}"
+            if wrong := _unequal(one.run, again):
+                return f"{name} gives other bytes now ({wrong})"
+    return ""
+
+
+def _unequal(*both: Run) -> str:
+    """Names what differs between two runs."""
+    old, new = ({**run.metrics, **{f: run.record["files"].get(f) for f in _FILES}} for run in both)
+    return ", ".join(sorted(n for n in {*old, *new} if old.get(n) != new.get(n))[:3])

@@ -1,9 +1,5 @@
-"""Makes the missing runs of a table or figure, one after another.
+"""Plans, reads and makes the runs of a table or figure; `jobs` makes all that are missing."""
 
-`jobs` makes several at the same time.
-"""
-
-import collections
 import contextlib
 import dataclasses
 import functools
@@ -14,22 +10,19 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from experiments.run import one
+from experiments.run import data, one
 from experiments.run.config import RunConfig
-from experiments.study import claims, code, data, identity, store
+from experiments.study import claims, identity, store
 from experiments.study.experiment import Call, Cell, Experiment, Training
 from experiments.study.store import Results, Run, Status
 from tff_het.backend.names import tff
-from tff_het.simulation import runtime
-
-# Between two looks at runs that other programs are making.
-PAUSE_SECONDS = 1.0
+from tff_het.simulation import records, runtime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +59,11 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
     seeds = store.read_seeds(output_dir / experiment.paper / experiment.name / scale)
     if seeds is None:
         return None
-
-    def kept(work: Training | Call, seed: int) -> Run:
-        return store.read(folder_of(output_dir, experiment.paper, work, seed))
-
-    return experiment.results(scale, seeds, kept)
+    return experiment.results(
+        scale,
+        seeds,
+        lambda work, seed: store.read(folder_of(output_dir, experiment.paper, work, seed)),
+    )
 
 
 def is_done(task: Task, data_dir: str | None) -> bool:
@@ -80,11 +73,34 @@ def is_done(task: Task, data_dir: str | None) -> bool:
         return False
     try:
         found = _fingerprints(task, data_dir)
-    except data.MissingDataError:
+    except MissingDataError:
         return True  # Nobody can tell whether the data changed, and nothing better would come.
     except ValueError:
         return False
     return run.record["key"] == identity.key(task.cell.work, list(found.values()))
+
+
+class MissingDataError(Exception):
+    """A data set is neither in the folder nor to be fetched."""
+
+
+def fingerprint(name: str, data_dir: str | None) -> str:
+    """Returns a data set's fingerprint, read from its folder; without one, it is downloaded.
+
+    Raises MissingDataError if it is not there, ValueError if its files are damaged.
+    """
+    found, missing = _find(name, data_dir)
+    if missing:
+        raise MissingDataError(missing)
+    return found
+
+
+@functools.cache  # Also what is missing is looked for once: a download may take long to fail.
+def _find(name: str, data_dir: str | None) -> tuple[str, str]:
+    try:
+        return data.load(name, data_dir).fingerprint(), ""
+    except (FileNotFoundError, RuntimeError) as error:
+        return "", " ".join(str(error).split())
 
 
 class Outdated(NamedTuple):
@@ -105,47 +121,10 @@ def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
             continue
         if run.record["key"] == identity.key(work, list(run.record["data"].values())):
             continue
-        then, now = run.record.get("code", {}), code.short(identity.code_of(work))
+        then, now = run.record.get("code", {}), identity.short(identity.code_of(work))
         changed = sorted(file for file in {*then, *now} if then.get(file) != now.get(file))
         found.append(Outdated(cells[name], seed, run, ", ".join(changed) or "settings"))
     return found
-
-
-def run_all(
-    tasks: Sequence[Task],
-    *,
-    data_dir: str | None,
-    failed: Mapping[Path, Mapping[str, Any]] | None = None,
-    wants: Callable[[Task], bool] = lambda task: True,
-) -> Iterator[tuple[Task, Run]]:
-    """Makes the runs in order, giving each as it ends; those that are done are not made again.
-
-    What fails is kept as failed, and tried again the next time. What another program is making is
-    waited for, and taken over where that program is gone. `failed` is `already_failed` when the
-    program began, by default now; `wants` says whether to make a run now, or to be asked again.
-    """
-    failed = already_failed(tasks) if failed is None else failed
-    waiting, put_back = collections.deque(tasks), 0
-    with runtime.use("in_process"):
-        while waiting:
-            task = waiting.popleft()
-            is_ready = task.start not in {other.folder for other in waiting} and wants(task)
-            run = make(task, failed, data_dir=data_dir) if is_ready else None
-            if run is not None:
-                put_back = 0
-                yield task, run
-                continue
-            waiting.append(task)
-            put_back += 1
-            if put_back >= len(waiting):
-                time.sleep(PAUSE_SECONDS)
-                put_back = 0
-
-
-def already_failed(tasks: Iterable[Task]) -> dict[Path, Mapping[str, Any]]:
-    """Returns what is known of runs that have failed before: these are tried again."""
-    runs = {task.folder: store.read(task.folder) for task in tasks}
-    return {folder: run.record for folder, run in runs.items() if run.status is Status.FAILED}
 
 
 def make(
@@ -159,28 +138,36 @@ def make(
     Returns None where another program is making it. Of the runs that have failed, those in `failed`
     are tried again, by default all.
     """
-    with claims.claimed(task.folder) as claim:
-        if claim is None:
+    with claims.claimed(task.folder) as note:
+        if note is None:
             return None
         run = store.read(task.folder)
         known = run.record if failed is None else failed.get(task.folder)
         if (run.status is Status.FAILED and run.record != known) or is_done(task, data_dir):
             return run
-        return _make(task, data_dir, claim)
+        return _make(task, data_dir, note)
 
 
-def _make(task: Task, data_dir: str | None, claim: claims.Claim) -> Run:
+def _make(task: Task, data_dir: str | None, note: Callable[[int], None]) -> Run:
     key = ""
     try:
         found = _fingerprints(task, data_dir)
         key = identity.key(task.cell.work, list(found.values()))
         about = _about(task, found)
-        _prepare(task, key)
-        earlier, began = _seconds_before(task), time.perf_counter()
-        metrics = _work(task, data_dir, claim)
-        seconds = earlier + time.perf_counter() - began
+        run = store.read(task.folder)
+        # What was begun with other flags, data or code is cleared away. A function begins anew;
+        # training goes on where it was.
+        if run.record.get("key") != key or isinstance(task.cell.work, Call):
+            shutil.rmtree(run.files, ignore_errors=True)
+        store.write(task.folder, Status.UNFINISHED, key)
+        run.files.mkdir(exist_ok=True)
+        times = run.files / "times.csv"  # Of a training that was interrupted.
+        rows, began = records.read_table(times) if times.exists() else [], time.perf_counter()
+        metrics = _work(task, data_dir, note)
+        seconds = sum(float(row[name]) for row in rows for name in row if name != "round")
+        seconds += time.perf_counter() - began
         return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
-    except data.MissingDataError as error:
+    except MissingDataError as error:
         return store.write(task.folder, Status.MISSING_DATA, key, error=str(error))
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -188,26 +175,23 @@ def _make(task: Task, data_dir: str | None, claim: claims.Claim) -> Run:
 
 
 def _fingerprints(task: Task, data_dir: str | None) -> dict[str, str]:
-    return {name: data.fingerprint(name, data_dir) for name in task.cell.work.data_sets}
+    return {name: fingerprint(name, data_dir) for name in task.cell.work.data_sets}
 
 
-def _prepare(task: Task, key: str) -> None:
-    """Clears away what was begun with other flags, data or code, and says what is begun now."""
-    run = store.read(task.folder)
-    # A function begins anew; training goes on where it was.
-    if run.record.get("key") != key or isinstance(task.cell.work, Call):
-        shutil.rmtree(run.files, ignore_errors=True)
-    store.write(task.folder, Status.UNFINISHED, key)
-    run.files.mkdir(exist_ok=True)
-
-
-def _work(task: Task, data_dir: str | None, claim: claims.Claim) -> dict[str, float]:
-    work, folder = task.cell.work, task.folder / "files"
-    start = _start_of(task)
+def _work(task: Task, data_dir: str | None, note: Callable[[int], None]) -> dict[str, float]:
+    work, folder, start = task.cell.work, task.folder / "files", None
+    if task.start is not None:
+        run = store.read(task.start)
+        if run.status is not Status.OK:  # Its weights may be left from before it failed.
+            raise ValueError(
+                f"The run in {run.folder}, which this one starts from, is not there: "
+                f"{run.status.value.replace('_', ' ')}."
+            )
+        start = run.files
     if isinstance(work, Training):
         values = {**work.flags, "seed": task.seed, "data_dir": data_dir}
         values |= {} if start is None else {"start_from": str(start)}
-        with one.run(RunConfig.of(**values), folder, on_round=claim.note) as result:
+        with one.run(RunConfig.of(**values), folder, on_round=note) as result:
             metrics = {k: v for k, v in result.summary.items() if isinstance(v, int | float)}
     else:
         place = data_dir if work.data_sets else None
@@ -218,32 +202,10 @@ def _work(task: Task, data_dir: str | None, claim: claims.Claim) -> dict[str, fl
     return metrics
 
 
-def _start_of(task: Task) -> Path | None:
-    """The folder of the run that this one starts from, if it does."""
-    if task.start is None:
-        return None
-    start = store.read(task.start)
-    # Its weights may be left from before it failed.
-    if start.status is not Status.OK:
-        raise ValueError(
-            f"The run in {start.folder}, which this one starts from, is not there: "
-            f"{start.status.value.replace('_', ' ')}."
-        )
-    return start.files
-
-
-def _seconds_before(task: Task) -> float:
-    """What an interrupted training has taken so far."""
-    with contextlib.suppress(FileNotFoundError):
-        lines = (task.folder / "files" / "times.csv").read_text().splitlines()[1:]
-        return sum(float(value) for line in lines for value in line.split(",")[1:])
-    return 0.0
-
-
 def _about(task: Task, fingerprints: Mapping[str, str]) -> dict[str, Any]:
     return {
         "commits": [commit()],
-        "code": code.short(identity.code_of(task.cell.work)),
+        "code": identity.short(identity.code_of(task.cell.work)),
         "data": fingerprints,
         "versions": {
             "Python": platform.python_version(),

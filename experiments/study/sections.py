@@ -3,11 +3,11 @@
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from experiments.study import runner, statistics
-from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Table
+from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Printed, Scale
 from experiments.study.measures import Measure
 from experiments.study.statistics import Estimate, Verdict
 from experiments.study.store import Results, Status
@@ -42,13 +42,6 @@ class Entry(NamedTuple):
     marked: str = ""  # What is wrong with the paper's value.
 
 
-class FilledTable(NamedTuple):
-    """A table with its entries by (row, column)."""
-
-    title: str
-    entries: dict[tuple[str, str], Entry]
-
-
 class JudgedCheck(NamedTuple):
     """A check and our number."""
 
@@ -56,15 +49,14 @@ class JudgedCheck(NamedTuple):
     number: Number
 
     @property
-    def verdict(self) -> Verdict:
-        """Whether the mean exceeds the margin, as far as its interval can tell."""
-        return statistics.verdict(self.number.found, self.check.margin * self.check.form.factor)
+    def margin(self) -> float:
+        """The margin, in the unit of our number."""
+        return self.check.margin * self.check.form.factor
 
     @property
-    def excess(self) -> float:
-        """By how much the mean exceeds the margin; infinite without a mean."""
-        found, check = self.number.found, self.check
-        return math.inf if found is None else found.mean - check.margin * check.form.factor
+    def verdict(self) -> Verdict:
+        """Whether the mean exceeds the margin, as far as its interval can tell."""
+        return statistics.verdict(self.number.found, self.margin)
 
     @property
     def texts(self) -> list[str]:
@@ -88,107 +80,96 @@ class Judged(NamedTuple):
     @property
     def deciding(self) -> JudgedCheck:
         """The weakest of the checks that decide the verdict."""
-        having = [check for check in self.checks if check.verdict is self.verdict] or self.checks
-        return min(having, key=lambda check: check.excess)
+
+        def excess(check: JudgedCheck) -> float:
+            found = check.number.found
+            return math.inf if found is None else found.mean - check.margin
+
+        having = [check for check in self.checks if check.verdict is self.verdict]
+        return min(having or self.checks, key=excess)
 
 
 class Section(NamedTuple):
     """All that a page shows of one scale of a table or figure."""
 
     experiment: Experiment
-    scale: str
-    seeds: Sequence[int]  # Those asked for.
-    tables: list[FilledTable]
+    results: Results  # Without runs where these were not kept.
+    tables: Mapping[str, list[Entry]]  # By title.
     claims: list[Judged]
     pictures: list[bytes | None]  # As SVG; None where nothing was run to draw.
     counts: str  # How many runs have which outcome.
     made: str  # With which commits, on what, and in how many hours the runs were made.
-    results: Results | None = None  # None if they were not kept.
 
     @property
     def id(self) -> str:
         """A name for links and files."""
-        return f"{self.experiment.paper}-{self.experiment.name}-{self.scale}"
+        return f"{self.experiment.paper}-{self.experiment.name}-{self.results.scale}"
 
     @property
-    def note(self) -> str:
-        """What differs from the paper's settings."""
-        return self.experiment.scales[self.scale].note
+    def scale(self) -> Scale:
+        """What was run."""
+        return self.experiment.scales[self.results.scale]
 
     @property
     def command(self) -> str:
         """What makes its runs."""
-        own = f"python -m experiments.reproduce {self.experiment.id} --scale={self.scale}"
-        command = self.experiment.command or own
-        if len(self.seeds) != self.experiment.scales[self.scale].num_seeds:
-            command += f" --seeds={len(self.seeds)}"
+        of = f"{self.experiment.id} --scale={self.results.scale}"
+        command = self.experiment.command or f"python -m experiments.reproduce {of}"
+        if len(self.results.seeds) != self.scale.num_seeds:
+            command += f" --seeds={len(self.results.seeds)}"
         return f"{command} --data_dir=DATA_DIR --output_dir=OUTPUT_DIR"
 
 
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
-
-    def numbers(of: Iterable[Place | Check]) -> list[Number]:
-        return [_number(one, experiment, results) for one in of]
-
-    return Section(
-        experiment,
-        results.scale,
-        results.seeds,
-        [_filled(t, numbers(t.places), experiment) for t in experiment.tables_of(results.scale)],
-        [
-            Judged(c.text, list(map(JudgedCheck, c.checks, numbers(c.checks))))
-            for c in experiment.claims_of(results.scale)
-        ],
-        [_draw(figure, results) for figure in experiment.figures],
-        _counts(experiment, results),
-        _made(results),
-        results,
+    counts, made = _counts(experiment, results), _made(results)
+    return _section(
+        experiment, results, lambda _, one: _number(one, experiment, results), counts, made
     )
 
 
 def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
     """Makes a section of what a page said of it before runs were kept: `results.published`."""
-    entries = {tuple(one[:3]): Number(Estimate(*one[3:7]), one[7]) for one in known["entries"]}
-    claims = {
-        text: [Number(Estimate(*one[:4]), more, p) for *one, p, more in checks]
-        for text, checks in known["claims"].items()
-    }
-    tables = experiment.tables_of(scale)
-    return Section(
-        experiment,
-        scale,
-        known["seeds"],
-        [
-            _filled(t, [entries.get((t.title, *p[:2])) for p in t.places], experiment)
-            for t in tables
-        ],
-        [
-            Judged(c.text, list(map(JudgedCheck, c.checks, claims[c.text])))
-            for c in experiment.claims_of(scale)
-            if c.text in claims
-        ],
-        [None for _ in experiment.figures],
-        known["counts"],
-        f"commit {known['commit']} (as published)",
-    )
+    numbers = {tuple(one[:3]): Number(Estimate(*one[3:7]), one[7]) for one in known["entries"]}
+    for claim in experiment.claims:
+        for check, one in zip(claim.checks, known["claims"].get(claim.text, ()), strict=False):
+            numbers[claim.text, check.name] = Number(Estimate(*one[:4]), one[7], one[6])
+    made = f"commit {known['commit']} (as published)"
+    without = Results(scale, known["seeds"], {})
+    return _section(experiment, without, lambda key, _: numbers.get(key), known["counts"], made)
 
 
-def _filled(table: Table, numbers: Iterable[Number | None], experiment: Experiment) -> FilledTable:
-    printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
-    entries = {}
-    for place, number in zip(table.places, numbers, strict=True):
-        if number is None:
-            continue
-        unit, found = Form(place.form.digits), number.found
-        entry = Entry(*place[:2], number.text(unit.digits), found)
-        if paper := printed.get(place[:2]):
-            interval = f" ± {unit.text(paper.interval)}" if paper.interval else ""
-            gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
-            text = unit.text(paper.value) + interval
-            entry = entry._replace(paper=text, difference=gap, marked=paper.note)
-        entries[place[:2]] = entry
-    return FilledTable(table.title, entries)
+def _section(
+    experiment: Experiment,
+    results: Results,
+    number: Callable[[tuple, Place | Check], Number | None],
+    counts: str,
+    made: str,
+) -> Section:
+    """Numbers are found by title, row and column of a table, or by claim and check."""
+    tables = {}
+    for table in experiment.tables_of(results.scale):
+        printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
+        found = [(place, number((table.title, *place[:2]), place)) for place in table.places]
+        tables[table.title] = [_entry(p, n, printed.get(p[:2])) for p, n in found if n]
+    claims = []
+    for claim in experiment.claims_of(results.scale):
+        numbers = [number((claim.text, check.name), check) for check in claim.checks]
+        checks = [JudgedCheck(c, n) for c, n in zip(claim.checks, numbers, strict=True) if n]
+        claims += [Judged(claim.text, checks)] if checks else []
+    pictures = [_draw(figure, results) for figure in experiment.figures]
+    return Section(experiment, results, tables, claims, pictures, counts, made)
+
+
+def _entry(place: Place, number: Number, paper: Printed | None) -> Entry:
+    unit, found = Form(place.form.digits), number.found
+    entry = Entry(place.row, place.column, number.text(unit.digits), found)
+    if paper is None:
+        return entry
+    interval = f" ± {unit.text(paper.interval)}" if paper.interval else ""
+    gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
+    text = unit.text(paper.value) + interval
+    return entry._replace(paper=text, difference=gap, marked=paper.note)
 
 
 def _number(one: Place | Check, experiment: Experiment, results: Results) -> Number:

@@ -55,6 +55,17 @@ def verdict(found: Estimate | None, margin: float = 0.0) -> Verdict:
     return Verdict.CONTRADICTED if found.high < margin else Verdict.UNDECIDED
 
 
+def seeds_to_decide(found: Estimate | None, margin: float) -> int | None:
+    """How many seeds of the same mean and spread would decide; None if none, or for one seed."""
+    if found is None or found.high is None or found.mean == margin:
+        return None
+    n, half = found.num_seeds, found.high - found.mean
+    spread = half * np.sqrt(n) / stats.t.ppf(0.975, n - 1)
+    numbers = np.arange(2, 100_000)
+    enough = stats.t.ppf(0.975, numbers - 1) * spread / np.sqrt(numbers) < abs(found.mean - margin)
+    return int(numbers[enough.argmax()]) if enough.any() else None
+
+
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a claim that says several things at once."""
     if Verdict.CONTRADICTED in verdicts:

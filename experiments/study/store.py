@@ -5,9 +5,11 @@ OUTPUT_DIR/<paper>/<experiment>/<scale>/plan.json, which runs a table is made of
 """
 
 import base64
+import csv
 import dataclasses
 import enum
 import hashlib
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -53,23 +55,21 @@ class Run:
         """Its numbers, of a run that succeeded."""
         return self.record["metrics"]
 
-    def file(self, name: str) -> Path:
-        """Returns the path of one of its files; raises ValueError if the run left another one."""
-        path = self.files / name
-        content = path.read_bytes() if path.is_file() else None
-        if content is None or _digest(content) != self.record["files"].get(name):
-            raise ValueError(
-                f"{path} is not as its run left it. Delete {self.folder} to make the run again."
-            )
-        if name not in ("metrics.csv", "clients.csv"):  # These are asked for by their parts.
-            self._once("contents", name, lambda: base64.b64encode(content).decode())
-        return path
+    def file(self, name: str) -> io.BytesIO:
+        """Returns the content of one of its files.
+
+        Raises ValueError if the run left another one, or it was not kept when the run was merged.
+        """
+        content = self._once(
+            "contents", name, lambda: base64.b64encode(self._content(name)).decode()
+        )
+        return io.BytesIO(base64.b64decode(content))
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""
 
         def read() -> tuple[list[int], list[float]]:
-            rows = [row for row in records.read_table(self.file("metrics.csv")) if row[column]]
+            rows = [row for row in self._table("metrics.csv") if row[column]]
             return [int(row["round"]) for row in rows], [float(row[column]) for row in rows]
 
         rounds, values = self._once("curves", column, read)
@@ -79,11 +79,23 @@ class Run:
         """Returns the rows of `clients.csv` about test examples after the last round."""
 
         def read() -> list[Mapping[str, str]]:
-            table = records.read_table(self.file("clients.csv"))
-            rows = [row for row in table if row["split"] == "test"]
+            rows = [row for row in self._table("clients.csv") if row["split"] == "test"]
             return [row for row in rows if row["round"] == rows[-1]["round"]]
 
         return self._once("tables", "clients.csv", read)
+
+    def _table(self, name: str) -> list[Mapping[str, str]]:
+        return list(csv.DictReader(io.StringIO(self._content(name).decode())))
+
+    def _content(self, name: str) -> bytes:
+        path = self.files / name
+        content = path.read_bytes() if path.is_file() else None
+        if content is None or _digest(content) != self.record["files"].get(name):
+            raise ValueError(
+                f"{path} is not as its run left it, or was not merged with it. Delete "
+                f"{self.folder} to make the run again."
+            )
+        return content
 
     def _once(self, kind: str, name: str, read: Callable[[], Any]) -> Any:
         known = self.record.setdefault(kind, {})
@@ -98,7 +110,7 @@ def read(folder: Path) -> Run:
     if not path.exists():
         return Run(folder, Status.ABSENT)
     record = records.read_json(path)
-    if record.pop("checksum", None) != _checksum(record):
+    if record.pop("checksum", None) != checksum(record):
         raise ValueError(
             f"{path} is not a result as this program writes it: it differs from its checksum. "
             "Delete it to make the run again."
@@ -112,7 +124,7 @@ def write(folder: Path, status: Status, key: str, **values: Any) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     if status is Status.OK:
         record["files"] = digests(folder / "files")
-    records.write_json(folder / "result.json", record | {"checksum": _checksum(record)})
+    records.write_json(folder / "result.json", record | {"checksum": checksum(record)})
     return Run(folder, status, record)
 
 
@@ -121,8 +133,9 @@ def digests(folder: Path) -> dict[str, str]:
     return {p.name: _digest(p.read_bytes()) for p in sorted(folder.glob("*")) if p.is_file()}
 
 
-def _checksum(record: Mapping[str, Any]) -> str:
-    return _digest(json.dumps(record, sort_keys=True).encode())
+def checksum(value: Any) -> str:
+    """Returns the SHA-256 (hex) of a JSON value."""
+    return _digest(json.dumps(value, sort_keys=True).encode())
 
 
 def _digest(data: bytes) -> str:

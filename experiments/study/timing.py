@@ -1,13 +1,13 @@
 """Times a round of each method, alternating in one program."""
 
+import functools
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.run import processes, setup
-from tff_het import seeding
-from tff_het.simulation.feeding import ClientInput, Prepared, run_round
+from tff_het.simulation.feeding import Prepared, cohort_inputs, run_round
 
 _WARM_UP = 2  # Rounds.
 
@@ -34,15 +34,9 @@ def round_times(
     seconds: dict[str, list[float]] = {name: [] for name in built}
     for round_num in range(_WARM_UP + rounds):
         for name, process in built.items():
-            clients = [
-                ClientInput(
-                    client,
-                    seeding.stateless_seed(seed, seeding.CLIENT_WORK, round_num, client),
-                    prepared[name][client],
-                    process.init_state(client, seed, states[name]),
-                )
-                for client in made.schedule(round_num)
-            ]
+            state_of = functools.partial(process.init_state, seed=seed, server_state=states[name])
+            cohort = made.schedule(round_num)
+            clients = cohort_inputs(cohort, round_num, seed, prepared[name], state_of)
             began = time.perf_counter()
             states[name] = run_round(process, states[name], clients).state
             seconds[name].append(time.perf_counter() - began)

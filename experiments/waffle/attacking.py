@@ -9,6 +9,7 @@ import numpy as np
 from experiments.run import data
 from tff_het import methods
 from tff_het.attacks import federations, inversion
+from tff_het.attacks.attacker import LOCAL_PARTS
 from tff_het.backend.names import tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
@@ -60,11 +61,15 @@ def invert(
 ) -> dict[str, float]:
     """As `Federations.invert`, of a data set of images; the folder receives the pictures.
 
-    `search` is as `inversion.Settings`, `course` as `prepare`.
+    `sharpness` is the gradient energy of the first victim's reconstructions: the mean squared
+    difference of neighbouring pixels. `search` is as `inversion.Settings`, `course` as `prepare`.
     """
     # As the model's first layer would scale images: a search needs slopes.
     made = prepare(seed, data_dir, scaled=True, **course)
     found, pictures = made.invert(inversion.Settings(**search))
+    for local in pictures.keys() & set(LOCAL_PARTS):
+        moves = (np.diff(pictures[local], axis=axis) for axis in (1, 2))
+        found[f"{local}_sharpness"] = sum(float(np.mean(np.square(move))) for move in moves)
     class_names = data.load(course["dataset"], data_dir).class_names
     pictures["classes"] = np.array(class_names)[pictures["classes"]]
     np.savez_compressed(folder / PICTURES, **pictures)

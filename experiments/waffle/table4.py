@@ -8,7 +8,7 @@ from experiments.waffle.settings import DATA, FED_AVG, WAFFLE
 
 _EPOCHS = {f"E={epochs}": {"local_epochs": epochs} for epochs in (10, 20, 30)}
 _FEW, _, _MANY = _EPOCHS
-_SIZE = settings.size(0.1, {"rounds": 50, "client_learning_rate": 0.02, "eval_every": 5})
+SIZE = settings.size(0.1, {"rounds": 50, "client_learning_rate": 0.02, "eval_every": 5})
 
 
 def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]]) -> s.Experiment:
@@ -35,11 +35,11 @@ def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]])
         higher = f"({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
         longer = f"({data}) WAFFLe improves with more local epochs."
         claims += [s.claim(higher, gains), s.rises(longer, ends, by="accuracy of WAFFLe")]
-    quick = s.Scale(cells(_SIZE, "MNIST"), 2, "MNIST alone, with the paper's settings.")
+    quick = s.Scale(cells(SIZE, "MNIST"), 2, "MNIST alone, with the paper's settings.")
     return s.Experiment(
         f"waffle.table{number}",
         f"Table {number}: local epochs, {setting}",
-        scales=settings.scales(cells(settings.SMOKE, *DATA), quick, cells(_SIZE, *DATA)),
+        scales=settings.scales(cells(settings.SMOKE, *DATA), quick, cells(SIZE, *DATA)),
         tables=tables,
         printed=printed,
         claims=claims,

@@ -1,6 +1,8 @@
 """Clients hold what the partition says, validation comes from train, populations grow."""
 
 import dataclasses
+import gc
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -186,7 +188,8 @@ def test_pooled_client_holds_everybodys_training_examples_and_nothing_else():
     population = Population.from_partition(DATA, PARTITION, validation_fraction=0.2)
     larger = population.with_pooled("all")
     assert larger.ids == (*population.ids, "all")
-    assert all(one is other for one, other in zip(larger, population, strict=False))
+    for one, other in zip(larger, population, strict=False):
+        assert one.id == other.id and np.shares_memory(one.train["x"], other.train["x"])
     pooled = larger[-1]
     assert ids_of(pooled.train) == [i for client in population for i in ids_of(client.train)]
     np.testing.assert_array_equal(pooled.train["y"], np.array(ids_of(pooled.train)) % 5)
@@ -195,6 +198,74 @@ def test_pooled_client_holds_everybodys_training_examples_and_nothing_else():
         pooled.train["x"][0] = 1
     with pytest.raises(ValueError, match=r"unique.*'all'"):
         larger.with_pooled("all")
+
+
+def from_columns(num_clients: int, **changes) -> Population:
+    """Clients with two examples to train on, and one each for validation and test."""
+    sizes = {"train": 2, "validation": 1, "test": 1}
+    examples = {
+        split: {
+            "x": np.arange(size * num_clients, dtype=np.float32),
+            "y": np.zeros(size * num_clients, np.int32),
+        }
+        for split, size in sizes.items()
+    }
+    arguments = {
+        "ids": [f"client {k}" for k in range(num_clients)],
+        "examples": examples,
+        "sizes": {split: np.full(num_clients, size) for split, size in sizes.items()},
+    }
+    return Population.from_columns(**{**arguments, **changes})
+
+
+def test_clients_of_columns_are_those_made_one_by_one():
+    population = from_columns(5, groups=[*"aabba"])
+    client = population[3]
+    assert (client.id, client.group) == ("client 3", "b")
+    assert client.train["x"].tolist() == [6, 7] and client.test["x"].tolist() == [3]
+    assert np.shares_memory(client.train["x"], population[3].train["x"])
+    one_by_one = Population(population)
+    for name in ("ids", "groups", "columns", "element_spec"):
+        assert getattr(one_by_one, name) == getattr(population, name)
+    for split in ("train", "validation", "test"):
+        for of in (Population.num_examples, lambda p, s: p.column(s, "x")):
+            np.testing.assert_array_equal(of(population, split), of(one_by_one, split))
+    assert population.validation_fingerprint() == one_by_one.validation_fingerprint()
+    one = {"x": np.array([9], np.float32), "y": np.zeros(1, np.int32)}
+    grown = population.grown_by([Client("new", one, one, one)])
+    assert grown.ids == (*population.ids, "new") and grown[-1].train["x"].tolist() == [9]
+    assert grown.column("train", "x").tolist() == [*range(10), 9]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ids": ["a", "b"]},
+        {"ids": ["a", "b", "b"]},
+        {"sizes": {"train": np.array([2, 4, 0]), "validation": np.ones(3), "test": np.ones(3)}},
+        {"sizes": {"train": np.array([2, 2, 1]), "validation": np.ones(3), "test": np.ones(3)}},
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(changes):
+    with pytest.raises(ValueError, match=r"clients need as many sizes|must be unique"):
+        from_columns(3, **changes)
+
+
+def test_a_client_takes_less_than_200_bytes_beside_its_examples():
+    """From its partition on; with the index of each example, which is no client's."""
+    num_clients = 20_000
+    data = make_dataset(2 * num_clients, num_clients)
+    tracemalloc.start()
+    try:
+        partition = partitions.make("iid", data.train, data.test, num_clients=num_clients, seed=0)
+        population = Population.from_partition(data, partition)
+        gc.collect()
+        found, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    kept = [population.column(split, name) for split in ("train", "test") for name in "xy"]
+    held = found - sum(column.nbytes for column in kept) - 8 * 3 * num_clients
+    assert 50 * num_clients < held < 200 * num_clients
 
 
 def test_memory_mapped_examples_are_not_copied(tmp_path):

@@ -11,7 +11,7 @@ from embeddings import records
 from embeddings.examples import Item
 from experiments.run import one
 from experiments.run.config import RunConfig
-from experiments.study import data as study_data
+from experiments.study import runner
 from tff_het import datasets
 from tff_het.datasets import embedding_files
 from tff_het.simulation import runtime
@@ -127,10 +127,10 @@ def test_missing_embeddings_say_how_to_make_them(tmp_path, name):
 
 def test_a_study_finds_them(tmp_path):
     save(tmp_path / "fsd_cough")
-    found = study_data.fingerprint("fsd_cough", str(tmp_path))
+    found = runner.fingerprint("fsd_cough", str(tmp_path))
     assert found == datasets.load("fsd_cough", tmp_path).fingerprint()
-    with pytest.raises(study_data.MissingDataError, match="cifar10_embeddings"):
-        study_data.fingerprint("cifar10_embeddings", str(tmp_path))
+    with pytest.raises(runner.MissingDataError, match="cifar10_embeddings"):
+        runner.fingerprint("cifar10_embeddings", str(tmp_path))
 
 
 def test_the_positive_label_is_part_of_a_run(tmp_path):

@@ -41,6 +41,15 @@ def test_every_writer_and_character_is_in_train_and_test(tmp_path):
     assert data.fingerprint() == datasets.load("omniglot", tmp_path).fingerprint()
 
 
+def test_fewer_characters_keep_their_drawings_and_split(tmp_path):
+    data = datasets.load("omniglot", save(tmp_path, **drawings()))
+    few = datasets.load("omniglot", tmp_path, max_characters=7)
+    assert few.class_names == data.class_names[:7]
+    for all_, kept in ((data.train, few.train), (data.test, few.test)):
+        for key, column in kept.items():
+            np.testing.assert_array_equal(column, all_[key][all_["y"] < 7])
+
+
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [

@@ -186,11 +186,11 @@ def test_images_are_known_by_the_number_of_their_file(tmp_path, names, message):
     metadata["checksum"] = embedding_files.checksum_text(embedding_files.checksum(serialized))
     (folder / "metadata.json").write_text(json.dumps(metadata))
     if message is None:
-        found = visual_questions.image_embeddings(folder, "How.")
+        found = visual_questions.image_embeddings(folder)
         assert found["train"].rows == {0: 0, 5: 1} and found["test"].rows == {}
         return
     with pytest.raises(ValueError, match=message):
-        visual_questions.image_embeddings(folder, "How.")
+        visual_questions.image_embeddings(folder)
 
 
 def vqa_files(asked: list[tuple[int, int, str, str]]) -> tuple[str, str]:

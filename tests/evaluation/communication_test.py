@@ -10,7 +10,7 @@ from tff_het import methods
 from tff_het.backend.names import keras, tff
 from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
-from tff_het.evaluation.communication import UnknownSizeError, ledger, num_bytes, transfers
+from tff_het.evaluation.communication import ledger, num_bytes, transfers
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, networks
@@ -67,18 +67,8 @@ def test_a_broadcast_goes_down_and_a_sum_goes_up():
         return tff.federated_sum(tff.federated_map(add, (received, at_clients)))
 
     up, down = sorted(transfers(computation), key=lambda t: not t.to_server)
-    assert (up.operator, up.to_server, up.value_type, up.num_bytes) == (
-        "federated_aggregate",
-        True,
-        VECTOR,
-        20,
-    )
-    assert (down.operator, down.to_server, down.value_type, down.num_bytes) == (
-        "federated_broadcast",
-        False,
-        VECTOR,
-        20,
-    )
+    assert up == (True, VECTOR, 20)
+    assert down == (False, VECTOR, 20)
 
 
 def test_what_stays_where_it_is_does_not_count():
@@ -177,7 +167,7 @@ def test_sizes_of_types():
         tff.TensorType(np.float32, None),
         tff.to_type([np.int32, tff.SequenceType(np.int32)]),
     ):
-        with pytest.raises(UnknownSizeError, match="depends on"):
+        with pytest.raises(ValueError, match="depends on"):
             num_bytes(unknown)
 
 
@@ -199,9 +189,9 @@ def test_what_has_no_size_is_refused():
     def send_text(value):
         return tff.federated_broadcast(value)
 
-    with pytest.raises(UnknownSizeError, match="federated_select"):
+    with pytest.raises(ValueError, match="federated_select"):
         transfers(select)
-    with pytest.raises(UnknownSizeError, match="type str depends"):
+    with pytest.raises(ValueError, match="type str depends"):
         transfers(send_text)
 
 
@@ -305,15 +295,6 @@ def test_of_an_update_that_is_mostly_known_to_be_0_the_rest_counts():
     assert result.bytes_up == 4 * (BODY + HEAD) + 4 + 4 + METRICS
 
 
-def test_totals_over_rounds():
-    one = communication.Ledger(9, 5, bytes_up=10, bytes_down=3, metrics_bytes_up=2)
-    assert one.total([2, 0, 3]) == (50, 15)
-    assert one.total(np.array([2, 3])).bytes_up == 50
-    assert one.total([]) == communication.Traffic(0, 0)
-    with pytest.raises(ValueError, match="must not be negative, found -1"):
-        one.total([1, -1])
-
-
 def make_population(sizes, values) -> Population:
     def examples(n):
         return {
@@ -340,25 +321,6 @@ def test_training_examples_are_sent_compressed_by_each_client(tmp_path):
     assert 0.8 * raw < expected < 1.2 * raw
     repeated = make_population([40, 1000], np.zeros)
     assert communication.compressed_bytes(repeated) < 0.1 * raw
-
-
-def test_communication_gain():
-    one = communication.Ledger(9, 5, bytes_up=10, bytes_down=6, metrics_bytes_up=2)
-    # Two clients, four rounds, both ways.
-    assert communication.communication_gain(1280, one.total([2] * 4)) == 10.0
-    nothing = communication.Traffic(0, 0)
-    with pytest.raises(ValueError, match="found 1280 of data and 0 sent"):
-        communication.communication_gain(1280, nothing)
-    with pytest.raises(ValueError, match="found 0 of data"):
-        communication.communication_gain(0, one.total([1]))
-
-
-def test_gains_differ_by_the_private_share():
-    """Table 5 of Yang et al. (2020): the gains' ratio is the share of the model that is sent."""
-    # Metrics and the weight left out, which the paper does not count.
-    sent = [communication.Traffic(4 * n, 4 * n) for n in (BODY + HEAD, BODY)]
-    fed_avg, hdafl = (communication.communication_gain(10_000, one) for one in sent)
-    assert fed_avg / hdafl == pytest.approx(BODY / (BODY + HEAD))
 
 
 def test_a_client_where_the_server_is_sends_nothing():

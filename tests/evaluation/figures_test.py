@@ -10,7 +10,6 @@ from matplotlib.image import imread
 
 from tff_het.evaluation import figures
 from tff_het.evaluation.figures import (
-    Curve,
     accuracy_by_client,
     accuracy_over_rounds,
     histograms_by_group,
@@ -18,26 +17,20 @@ from tff_het.evaluation.figures import (
 )
 
 
-def test_a_line_for_each_method_with_its_band():
+def test_a_line_for_each_method():
     rounds = [0, 5, 10]
     figure = accuracy_over_rounds(
-        {
-            "fed_avg": Curve(rounds, [0.1, 0.5, 0.6], [0.0, 0.4, 0.5], [0.2, 0.6, 0.7]),
-            "hdafl": Curve(rounds, [0.1, 0.7, 0.8]),
-        },
-        band="all clients",
+        {"fed_avg": (rounds, [0.1, 0.5, 0.6]), "hdafl": (rounds, [0.1, 0.7, 0.8])}
     )
     (ax,) = figure.axes
     assert [line.get_label() for line in ax.lines] == ["fed_avg", "hdafl"]
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), [0.1, 0.7, 0.8])
-    assert len(ax.collections) == 1  # The band.
-    assert ax.get_title(loc="left") == "bands: all clients"
     assert ax.get_xlabel() == "communication round"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fed_avg", "hdafl"]
 
 
 def test_neighbouring_methods_differ_in_colour_and_in_line():
-    curves = {str(i): Curve([0, 1], [0, 1]) for i in range(12)}
+    curves = {str(i): ([0, 1], [0, 1]) for i in range(12)}
     lines = accuracy_over_rounds(curves).axes[0].lines
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
 
@@ -66,9 +59,7 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="no curves"):
         accuracy_over_rounds({})
     with pytest.raises(ValueError, match="'a' must have as many values as rounds"):
-        accuracy_over_rounds({"a": Curve([0, 1], [0.5])})
-    with pytest.raises(ValueError, match="both ends"):
-        accuracy_over_rounds({"a": Curve([0, 1], [0.5, 0.5], low=[0.1, 0.1])})
+        accuracy_over_rounds({"a": ([0, 1], [0.5])})
     with pytest.raises(ValueError, match=r"each of the 2 clients; found \{'a': \(1,\)\}"):
         accuracy_by_client({"a": [0.5]}, ["x", "y"])
     with pytest.raises(ValueError, match="0 methods"):

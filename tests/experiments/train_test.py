@@ -277,7 +277,7 @@ def test_other_store_and_validation(programs, tmp_path, folder):
     """local_only, where nothing travels, with states on disk and a part for validation."""
     programs.run(
         *RUN, "--method=local_only", "--client_store=disk", "--checkpoint_every=3",
-        "--keep_checkpoints=1", "--validation_fraction=0.2", f"--output_dir={tmp_path}",
+        "--validation_fraction=0.2", f"--output_dir={tmp_path}",
     )  # fmt: skip
     summary = json.loads((tmp_path / "local_only" / "summary.json").read_text())
     assert summary["parameters_sent"] == 0

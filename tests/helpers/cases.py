@@ -119,6 +119,13 @@ CASES = [
         label="-shared",
         personal=True,
     ),
+    Case(
+        "cgau",
+        local=[],
+        options={"variant": "as_released", "num_clients": 8},
+        label="-released",
+        personal=True,
+    ),
     Case("waffle", local=[(UNITS,)] * 3),
     Case(
         "waffle",

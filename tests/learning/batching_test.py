@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_het.backend.names import tff
 from tff_het.learning import batching
+from tff_het.learning.local_training import LocalTraining
 
 
-def steps_of(n: int, batch_size: int, **kwargs) -> int:
-    defaults = {"epochs": None, "steps": None, "at_most_one_pass": False}
-    return int(batching.num_steps(tf.constant(n), batch_size, **(defaults | kwargs)))
+def steps_of(n: int, batch_size: int, **settings) -> int:
+    """Of a number in a computation, as in Python."""
+    training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size, **settings)
+    found = int(training.num_steps(tf.constant(n)))
+    assert training.num_steps(n) == found
+    return found
 
 
 def plan(n: int, batch_size: int, steps: int, *, shuffle: bool = True, seed=(1, 2)):

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tff_het import seeding
 from tff_het.backend.names import tff
-from tff_het.learning.choosing import NO_CLIENT, Selection, best, better_of_the_two
-from tff_het.learning.stacking import Signed, StackFactory, signed_type
+from tff_het.learning.choosing import NO_CLIENT, best
+from tff_het.learning.stacking import Signed, StackFactory
 from tff_het.learning.types import computation, specs_of, type_of
 from tff_het.models import architectures
 from tff_het.models.layers import Dropout
@@ -43,8 +43,9 @@ def examples():
     return {"x": x.astype(np.float32), "y": y}
 
 
-def selection(samples: int = 1, seed: int = 0) -> Selection:
-    return Selection(examples(), samples, seeding.stateless_seed(seed, seeding.SERVER))
+def chooses(model, held=None, *, samples: int = 1, seed: int = 0, mean_competes: bool = False):
+    held = examples() if held is None else held
+    return best(model, held, samples, seed, mean_competes=mean_competes)
 
 
 START = Weights([np.full((CLASSES, CLASSES), 0.25, np.float32), np.zeros(CLASSES, np.float32)], [])
@@ -76,7 +77,8 @@ def round_of():
 
     def make(step, model):
         change_type = type_of(model.tensor_specs.global_weights)
-        stack = StackFactory().create(signed_type(change_type), tff.TensorType(np.float32))
+        sent_type = tff.to_type(Signed(np.int32, change_type))
+        stack = StackFactory().create(sent_type, tff.TensorType(np.float32))
         stack_type = stack.next.type_signature.result.result.member
         state_type = type_of(specs_of(step.initial()))
         next_fn = computation(step.step, state_type, change_type, stack_type)
@@ -84,7 +86,7 @@ def round_of():
         @tff.federated_computation(
             tff.FederatedType(state_type, tff.SERVER),
             tff.FederatedType(change_type, tff.SERVER),
-            tff.FederatedType(signed_type(change_type), tff.CLIENTS),
+            tff.FederatedType(sent_type, tff.CLIENTS),
             tff.FederatedType(np.float32, tff.CLIENTS),
         )
         def run(state, weights, updates, counts):
@@ -104,10 +106,10 @@ def round_of():
 
 @pytest.fixture(scope="module")
 def linear_rounds(round_of):
-    """By server step: its state, and its round."""
+    """By whether the mean competes: the server step, and its round."""
     model = model_of(linear)
-    steps = {make: make(model, selection()) for make in (best, better_of_the_two)}
-    return {make: (step, round_of(step, model)) for make, step in steps.items()}
+    steps = {competes: chooses(model, mean_competes=competes) for competes in (False, True)}
+    return {competes: (step, round_of(step, model)) for competes, step in steps.items()}
 
 
 def score(change: Weights, data) -> float:
@@ -122,7 +124,7 @@ KNOWN = {7: knowing(0, 1), 2: knowing(3), 11: knowing(2, 0, 1), 5: knowing(1, 2)
 
 @pytest.mark.usefixtures("_somewhere")
 def test_best_picks_the_known_client_under_every_order_of_arrival(linear_rounds):
-    step, run = linear_rounds[best]
+    step, run = linear_rounds[False]
     state = step.initial()
     for order in itertools.permutations(KNOWN):
         found = run(state, {client: KNOWN[client] for client in order})
@@ -140,7 +142,7 @@ def test_best_picks_the_known_client_under_every_order_of_arrival(linear_rounds)
 
 @pytest.mark.usefixtures("_somewhere")
 def test_of_equals_the_lowest_client(linear_rounds):
-    step, run = linear_rounds[best]
+    step, run = linear_rounds[False]
     # Equally good, not the same.
     tied = {9: knowing(0, 1, 2, 3), 4: knowing(3, 2, 1, 0), 6: knowing(1, 2), 8: knowing(3)}
     for order in itertools.permutations(tied):
@@ -150,9 +152,9 @@ def test_of_equals_the_lowest_client(linear_rounds):
 
 
 @pytest.mark.usefixtures("_somewhere")
-@pytest.mark.parametrize("make", [best, better_of_the_two])
-def test_a_round_without_any_model_changes_nothing(make, linear_rounds):
-    step, run = linear_rounds[make]
+@pytest.mark.parametrize("mean_competes", [False, True])
+def test_a_round_without_any_model_changes_nothing(mean_competes, linear_rounds):
+    step, run = linear_rounds[mean_competes]
     found = run(step.initial(), KNOWN, [0.0] * 4)
     for new, old in zip(found.result.trainable, START.trainable, strict=True):
         np.testing.assert_array_equal(new, old)
@@ -165,7 +167,7 @@ def test_a_round_without_any_model_changes_nothing(make, linear_rounds):
 @pytest.mark.usefixtures("_somewhere")
 def test_the_better_of_the_two_is_never_below_either(linear_rounds):
     """Against NumPy, for clients whose mean is better, worse and as good as the best of them."""
-    step, run = linear_rounds[better_of_the_two]
+    step, run = linear_rounds[True]
     state, data = step.initial(), examples()
     rng = np.random.default_rng(3)
     noisy = [
@@ -231,14 +233,14 @@ def _here():
 @pytest.mark.usefixtures("_here")
 def test_scores_are_averaged_over_dropout(round_of):
     """Round by round against the transcription; each round draws other masks."""
-    model, judging = model_of(dropping), selection(samples=3, seed=4)
-    step = best(model, judging)
+    model = model_of(dropping)
+    step = chooses(model, samples=3, seed=4)
     run, state = round_of(step, model), step.initial()
-    accuracies = []
+    own_seed, accuracies = seeding.stateless_seed(4, seeding.SERVER), []
     for round_num in range(3):
         found = run(state, {8: knowing(0, 1, 2, 3), 2: knowing(0, 3)})
         wanted = [
-            transcription(model, change, judging.seed, round_num, 3)
+            transcription(model, change, own_seed, round_num, 3)
             for change in (knowing(0, 3), knowing(0, 1, 2, 3))
         ]
         np.testing.assert_allclose(found.measurements["accuracies"], wanted, rtol=1e-6)
@@ -250,7 +252,7 @@ def test_scores_are_averaged_over_dropout(round_of):
     assert len(set(accuracies)) == 3
     # Without dropout the second of the models is right every time.
     assert max(accuracy for _, accuracy in accuracies) < 0.95
-    other = best(model, dataclasses.replace(judging, seed=seeding.stateless_seed(5, 7)))
+    other = chooses(model, samples=3, seed=5)
     found = run(other.initial(), {8: knowing(0, 1, 2, 3), 2: knowing(0, 3)})
     assert tuple(found.measurements["accuracies"]) != accuracies[0]
 
@@ -259,7 +261,7 @@ def test_scores_are_averaged_over_dropout(round_of):
 def test_equal_models_have_equal_scores_under_dropout(round_of):
     """The masks are the models' own of nobody: where weights are the same, so is the score."""
     model = model_of(dropping)
-    step = better_of_the_two(model, selection(samples=1))
+    step = chooses(model, mean_competes=True)
     same = {client: knowing(0, 3, 1, 2) for client in (6, 1, 4)}
     found = round_of(step, model)(step.initial(), same)
     assert len(set(found.measurements["accuracies"])) == 1
@@ -269,7 +271,7 @@ def test_equal_models_have_equal_scores_under_dropout(round_of):
 @pytest.mark.usefixtures("_here")
 def test_what_is_judged_by_is_the_servers_state():
     """Not a constant of each round, and kept with the checkpoints."""
-    step = best(model_of(linear), selection(seed=6))
+    step = chooses(model_of(linear), seed=6)
     state = step.initial()
     assert list(state.examples) == ["x", "y"]
     for name, column in examples().items():
@@ -297,18 +299,18 @@ def changed(**columns) -> dict[str, np.ndarray]:
 )
 def test_examples_of_another_form(held, message):
     with pytest.raises(ValueError, match=message):
-        best(model_of(linear), dataclasses.replace(selection(), examples=held))
+        chooses(model_of(linear), held)
 
 
 def test_no_passes():
     with pytest.raises(ValueError, match="1 or more passes, found 0"):
-        best(model_of(linear), selection(samples=0))
+        chooses(model_of(linear), samples=0)
 
 
 def test_models_that_the_server_cannot_call():
     model = architectures.make("small", ELEMENT, CLASSES, linear).model(local=["output"])
     with pytest.raises(ValueError, match="output/kernel, output/bias stay at the client"):
-        better_of_the_two(model, selection())
+        chooses(model)
     asking = dataclasses.replace(model_of(linear), client_is_input=True)
     with pytest.raises(ValueError, match="predictions depend on it"):
-        best(asking, selection())
+        chooses(asking)

@@ -9,20 +9,21 @@ import tensorflow as tf
 
 from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientResult, ClientWork, reads_round
-from tff_het.learning.stacking import Signed, StackFactory, signed, signed_type
+from tff_het.learning.stacking import Signed, StackFactory, signed
 from tff_het.models.model import ClientContext, Weights
 
 # A matrix, a scalar, and a side without any tensor.
 CHANGE = tff.to_type(Weights([tff.TensorType(np.float32, [2, 3]), tff.TensorType(np.float32)], []))
+SIGNED = tff.to_type(Signed(np.int32, CHANGE))
 WEIGHT = tff.TensorType(np.float32)
 
 
 @pytest.fixture(scope="module")
 def stacked(each_runtime):
-    process = StackFactory().create(signed_type(CHANGE), WEIGHT)
+    process = StackFactory().create(SIGNED, WEIGHT)
 
     @tff.federated_computation(
-        tff.FederatedType(signed_type(CHANGE), tff.CLIENTS), tff.FederatedType(WEIGHT, tff.CLIENTS)
+        tff.FederatedType(SIGNED, tff.CLIENTS), tff.FederatedType(WEIGHT, tff.CLIENTS)
     )
     def run(values, weights):
         return process.next(process.initialize(), values, weights).result
@@ -73,7 +74,10 @@ def test_signed_work_differs_in_its_update_alone():
     [
         (CHANGE, r"wrap the client work in `signed`. Found <trainable"),
         (tff.TensorType(np.float32, [3]), r"Found float32\[3\]"),
-        (signed_type(tff.TensorType(np.float32, [None])), r"fixed shapes .* found <client=int32"),
+        (
+            tff.to_type(Signed(np.int32, tff.TensorType(np.float32, [None]))),
+            r"fixed shapes .* found <client=int32",
+        ),
     ],
 )
 def test_what_cannot_be_stacked(value_type, message):

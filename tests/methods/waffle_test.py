@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 from scipy.special import digamma
 
@@ -70,7 +71,8 @@ def test_all_clients_count_the_same():
         assert np.abs(both[0] - both[1]).max() > 1e-4
 
 
-def test_one_step_against_the_formula():
+@pytest.mark.parametrize("rule", ["logits", "natural", "probabilities"])
+def test_one_step_against_the_formula(rule):
     """A step of SGD on the negative of eq. (12) over |D_i|, in NumPy but for the draws."""
     training = dataclasses.replace(TRAINING, epochs=None, steps=1, batch_size=7, shuffle=False)
     process = make(
@@ -79,6 +81,7 @@ def test_one_step_against_the_formula():
         alpha_over_factors=0.5,
         temperature=0.5,
         posterior_rate=3.0,
+        posterior_rule=rule,
     )
     model, state, num = process.model, process.initialize(), 7
     given = argument(process, state, 0, num)
@@ -134,13 +137,36 @@ def test_one_step_against_the_formula():
                 moved[place] += sign * 1e-5
                 ends.append(elbo({**start, path: moved}))
             gradient[place] = (ends[0] - ends[1]) / 2e-5
+        step = 0.2 * gradient / num
+        if "logits" in path:
+            pi = scipy.special.expit(old)
+            of_pi = 3 * step / (pi * (1 - pi))
+            moved = scipy.special.logit(np.clip(pi + of_pi, 1e-6, 1 - 1e-6)) - old
+            step = {"logits": 3 * step, "natural": of_pi, "probabilities": moved}[rule]
         np.testing.assert_allclose(
             after[path],
-            old + 0.2 * (3 if "logits" in path else 1) * gradient / num,
+            old + step,
             rtol=1e-4,
             atol=2e-6,
             err_msg=path,
         )
+
+
+def test_probabilities_stop_at_0_and_1():
+    process = make(posterior_rate=1e6, posterior_rule="probabilities")
+    state = process.initialize()
+    for _ in range(2):
+        given = [argument(process, state, 0, 30)]
+        state, _, kept = process.next(state, given)
+    values = values_of(process.model, Variables(state.weights, kept[0]["state"].model))
+    pi = scipy.special.expit(values["dense_1/posterior_logits"].astype(np.float64))
+    np.testing.assert_allclose(np.minimum(pi, 1 - pi), 1e-6, rtol=0.1)
+
+
+def test_the_rule_of_probabilities_is_one_of_plain_sgd():
+    momentum = dataclasses.replace(TRAINING, optimizer=tff.learning.optimizers.build_sgdm(0.2, 0.9))
+    with pytest.raises(ValueError, match="without momentum"):
+        make(momentum, posterior_rule="probabilities")
 
 
 def test_clients_never_sampled_predict_without_a_posterior():

@@ -263,6 +263,14 @@ def test_only_square_images_are_turned(shape):
         auxiliary.attach(network, "rotation", ("dense_1",), 1.0).model(local=["dense_1"])
 
 
+@pytest.mark.parametrize("form", ["autoencoder", "rotation"])
+def test_networks_with_other_inputs(form, for_network):
+    _, network = for_network("vqa_lstm", CLASSES)
+    local = network.layers[:2]
+    with pytest.raises(ValueError, match="whose one input is x; found x, question"):
+        auxiliary.attach(network, form, local, 1.0).model(local=local)
+
+
 def test_local_layers_may_be_named_in_any_order():
     made = [
         auxiliary.attach(make("mlp"), "supervised", local, 1.0).model(local=local)

@@ -41,7 +41,7 @@ def gated_numpy(x, value, name: str, client: int | None):
         if client is None:
             return v
         h = np.eye(CLIENTS, dtype=v.dtype)[client]  # [K]
-        return v.T @ h
+        return v.T @ h + value.get(f"{name}/{part}_conditioning_bias", 0)
 
     def linear(part: str):
         return x @ value[f"{name}/{part}/kernel"] + value[f"{name}/{part}/bias"]
@@ -50,10 +50,10 @@ def gated_numpy(x, value, name: str, client: int | None):
     return filtered / (1 + np.exp(-(linear("gate") + conditioning("gate"))))
 
 
-@pytest.mark.parametrize("num_clients", [None, CLIENTS])
+@pytest.mark.parametrize(("num_clients", "drawn"), [(None, 0), (CLIENTS, 0), (CLIENTS, 1)])
 @pytest.mark.parametrize("output_too", [False, True])
-def test_against_the_formula(num_clients, output_too):
-    model = model_of(GatedLayers(num_clients=num_clients, output_too=output_too))
+def test_against_the_formula(num_clients, drawn, output_too):
+    model = model_of(GatedLayers(num_clients=num_clients, output_too=output_too, drawn=drawn))
     variables = random_variables(model)
     value = by_path(model, variables)
     client = 3
@@ -62,6 +62,7 @@ def test_against_the_formula(num_clients, output_too):
     hidden = gated_numpy(gated_numpy(x, value, "dense_1", row), value, "dense_2", row)
     if output_too:
         shift = value["output/conditioning"] if row is None else value["output/conditioning"][row]
+        shift = shift + value.get("output/conditioning_bias", 0)
         logits = hidden @ value["output/linear/kernel"] + value["output/linear/bias"] + shift
     else:
         logits = hidden @ value["output/kernel"] + value["output/bias"]
@@ -78,6 +79,13 @@ def test_conditioning_begins_at_zero_and_is_local():
     assert local == {*layers, "output/conditioning"}
     for path, initial in value.items():
         assert np.any(initial) == (path not in local and not path.endswith("bias"))
+
+
+def test_drawn_conditioning_begins_at_random():
+    model = model_of(GatedLayers(num_clients=CLIENTS, drawn=True))
+    value = by_path(model, model.initial_variables(3))
+    assert np.std(value["dense_1/gate_conditioning"]) > 0.1
+    assert not np.any(value["dense_1/gate_conditioning_bias"])
 
 
 def test_gradients_against_finite_differences():

@@ -262,7 +262,11 @@ def test_dirichlet_keeps_the_least_number_of_examples():
         ("groups", {"column": "race"}, ("['writer', 'x', 'y']", "'race'")),
         ("groups", {"column": "x"}, ("'x'", "[1003, 1]")),
         ("groups", {"max_groups": 0}, ("max_groups", "found 0")),
-        ("groups", {"shared_classes": -1}, ("shared_classes", "0 to 10", "found -1")),
+        (
+            "groups",
+            {"shared_classes": -1},
+            ("shared_classes: expected a whole number from 0", "found -1"),
+        ),
         ("groups", {"shared_classes": 11}, ("shared_classes", "0 to 10", "found 11")),
         ("dirichlet", {"alpha": 0.0}, ("alpha", "0.0")),
         ("dirichlet", {"alpha": float("nan")}, ("alpha", "nan")),

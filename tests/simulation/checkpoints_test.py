@@ -27,8 +27,8 @@ def path(tmp_path):
     return tmp_path / "checkpoints" / "run.sqlite"
 
 
-def opened(path, config=CONFIG, **options):
-    return contextlib.closing(Checkpoints(path, config, **options))
+def opened(path, config=CONFIG):
+    return contextlib.closing(Checkpoints(path, config))
 
 
 def state_of(value: float) -> dict[str, np.ndarray]:
@@ -115,7 +115,7 @@ def test_state_of_another_structure_is_refused(like):
 
 def test_new_file_is_empty(path):
     with opened(path) as saved:
-        assert saved.rounds() == [] and saved.latest_round() is None
+        assert saved.latest_round() is None
         assert saved.client_state(0) is None and saved.rows("metrics") == []
     assert checkpoints.rounds_done(path.parents[1], CONFIG) == 0
 
@@ -123,7 +123,7 @@ def test_new_file_is_empty(path):
 def test_run_goes_on_from_the_last_checkpoint(path):
     make_run(path, 3)
     with opened(path) as saved:
-        assert saved.rounds() == [2, 3]
+        assert saved.latest_round() == 3
         np.testing.assert_array_equal(
             saved.server_state(like=state_of(0))["weights"], np.full(1000, 3)
         )
@@ -145,12 +145,12 @@ def test_what_was_not_saved_is_there_until_the_end_and_then_gone(path):
 
 
 def test_file_does_not_grow_with_saves(path):
-    num_clients, keep, sizes = 5, 3, []
+    num_clients, sizes = 5, []
     rng = np.random.default_rng(0)
     newest = {}
-    with opened(path, keep=keep) as saved:
+    with opened(path) as saved:
         for round_num in range(1, 101):
-            for client in rng.choice(num_clients, 2, replace=False):
+            for client in map(int, rng.choice(num_clients, 2, replace=False)):
                 newest[client] = round_num
                 saved.put_clients(
                     round_num, [(client, checkpoints.encode(np.full(1000, round_num)))]
@@ -161,51 +161,9 @@ def test_file_does_not_grow_with_saves(path):
             assert checkpoints.decode(saved.client_state(client), 0)[0] == round_num
     with contextlib.closing(sqlite3.connect(path)) as db:
         servers = [r for (r,) in db.execute("SELECT round FROM servers ORDER BY round")]
-        states = db.execute("SELECT owner, count(*) FROM clients GROUP BY owner").fetchall()
-    assert servers == [98, 99, 100]
-    # Of each client the state at the oldest checkpoint, and what came after it.
-    assert len(states) == num_clients and all(count <= keep for _, count in states)
+        states = db.execute("SELECT owner, round FROM clients ORDER BY owner").fetchall()
+    assert servers == [100] and states == sorted(newest.items())
     assert max(sizes[50:]) <= max(sizes[:50])
-
-
-def test_states_put_in_each_round_between_checkpoints_are_forgotten_too(path):
-    with opened(path, keep=1) as saved:
-        for round_num in range(1, 31):  # As with client_store=disk and checkpoint_every=3.
-            saved.put_clients(round_num, [(0, checkpoints.encode(round_num))])
-            if round_num % 3 == 0:
-                saved.save(round_num, state_of(round_num))
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT owner, round FROM clients").fetchall() == [(0, 30)]
-
-
-def test_states_that_an_old_checkpoint_needs_are_kept(path):
-    with opened(path, keep=2) as saved:
-        saved.put_clients(1, [(7, checkpoints.encode(1))])  # And never again.
-        for round_num in range(1, 9):
-            if round_num in (3, 8):
-                saved.put_clients(round_num, [(5, checkpoints.encode(round_num))])
-            saved.save(round_num, state_of(round_num))
-        saved.return_to(7)
-        assert checkpoints.decode(saved.client_state(7), 0) == 1
-        assert checkpoints.decode(saved.client_state(5), 0) == 3
-        assert saved.server_state(like=state_of(0))["weights"][0] == 7
-
-
-def test_return_to_an_earlier_checkpoint(path):
-    make_run(path, 5)
-    with opened(path) as saved:
-        with pytest.raises(CheckpointError, match=r"no checkpoint of round 2, only of \[4, 5\]"):
-            saved.return_to(2)
-        saved.return_to(4)
-    with opened(path) as saved:
-        assert saved.latest_round() == 4
-        assert [checkpoints.decode(saved.client_state(client), 0) for client in (0, 1)] == [4, 3]
-        assert [round_num for round_num, _ in saved.rows("metrics")] == [1, 2, 3, 4]
-
-
-def test_keep_is_checked(path):
-    with pytest.raises(ValueError, match="keep=0"):
-        Checkpoints(path, CONFIG, keep=0)
 
 
 # --- What is refused --------------------------------------------------------------------------
@@ -241,7 +199,64 @@ def test_format_of_another_version_is_refused(path):
     make_run(path, 1)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE about SET value = '0' WHERE key = 'format'")
-    assert "has format 0, this version reads 2" in refusal(path)
+    assert "has format 0, this version reads 3" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM clients WHERE owner = 300",
+        "UPDATE clients SET owner = 3000 WHERE owner = 300",
+        "UPDATE clients SET round = 2 WHERE owner = 300",
+        "UPDATE clients SET value = (SELECT max(value) FROM clients) WHERE owner = 300",
+        "UPDATE blocks SET checksums = (SELECT checksums FROM blocks WHERE block = 0)",
+        "UPDATE blocks SET block = 9 WHERE block = 1",
+        "DELETE FROM blocks WHERE block = 1",
+        "UPDATE blocks SET checksums = 'text' WHERE block = 1",
+    ],
+)
+def test_of_a_large_file_damage_is_noticed_when_the_client_is_read(path, monkeypatch, statement):
+    with opened(path) as saved:
+        saved.put_clients(1, [(client, checkpoints.encode(client)) for client in range(600)])
+        saved.save(1, state_of(1))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        assert db.execute(statement).rowcount
+    monkeypatch.setattr(checkpoints, "_SMALL", 0)
+    with opened(path) as saved:
+        assert checkpoints.decode(saved.client_state(5), 0) == 5
+        with pytest.raises(CheckpointError, match="is damaged") as error:
+            saved.client_state(300)
+    assert str(path) in str(error.value)
+
+
+def steps_to_open(path, num_clients: int) -> int:
+    """Makes a file; counts the instructions of SQLite that opening and a look-up take."""
+    with opened(path) as saved:
+        saved.put_clients(1, ((client, b"state") for client in range(num_clients)))
+        saved.save(1, state_of(1))
+    steps = [0]
+
+    class Counted(sqlite3.Connection):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self.set_progress_handler(self.step, 1)
+
+        def step(self) -> int:
+            steps[0] += 1
+            return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints, "_SMALL", 0)
+        connect = sqlite3.connect
+        patch.setattr(sqlite3, "connect", lambda *a, **o: connect(*a, factory=Counted, **o))
+        with opened(path) as saved:
+            assert saved.client_state(7) == b"state"
+    return steps[0]
+
+
+def test_a_large_file_opens_as_fast_whatever_the_number_of_clients(tmp_path):
+    few, many = (steps_to_open(tmp_path / f"{n}.sqlite", n) for n in (256, 20_000))
+    assert 20 < few == many
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
@@ -262,8 +277,10 @@ def test_file_of_something_else_is_refused(path):
     assert "is damaged or no checkpoint file" in refusal(path)
 
 
-def test_any_flipped_byte_is_noticed_or_harmless(path):
+@pytest.mark.parametrize("small", [0, checkpoints._SMALL])
+def test_any_flipped_byte_is_noticed_or_harmless(path, monkeypatch, small):
     make_run(path, 2)
+    monkeypatch.setattr(checkpoints, "_SMALL", small)
     data = path.read_bytes()
     outcomes = collections.Counter()
     for position in np.random.default_rng(0).choice(len(data), 60, replace=False):
@@ -276,7 +293,7 @@ def test_any_flipped_byte_is_noticed_or_harmless(path):
                 clients = [checkpoints.decode(saved.client_state(c), 0) for c in (0, 1)]
         except CheckpointError:
             outcomes["noticed"] += 1
-        else:  # Free space, or the checkpoint before the last.
+        else:  # Free space.
             np.testing.assert_array_equal(state["weights"], state_of(2)["weights"])
             assert clients == [2, 1]
             outcomes["harmless"] += 1
@@ -325,7 +342,7 @@ def test_interrupted_save_is_ignored_and_reported(path, caplog):
     assert "was interrupted; it is ignored, and the run goes on from round 1" in caplog.text
     caplog.clear()
     with opened(path) as saved:
-        assert saved.rounds() == [1] and saved.client_state(0) is None
+        assert saved.latest_round() == 1 and saved.client_state(0) is None
     assert caplog.text == ""
 
 

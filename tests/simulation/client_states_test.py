@@ -98,7 +98,7 @@ def test_memory_writes_at_flush_and_only_what_changed(saved):
     states.put(2, [(1, trained(2, 2))])
     states.write(2, states.take_changed())
     rows = saved._db.execute("SELECT owner, round FROM clients ORDER BY owner, round").fetchall()
-    assert rows == [(0, 1), (1, 1), (1, 2)]
+    assert rows == [(0, 1), (1, 2)]
 
 
 def test_disk_keeps_nothing_in_memory(saved):
@@ -125,6 +125,8 @@ def bytes_moved_by_rounds(path, num_clients: int) -> int:
     with contextlib.closing(Checkpoints(path, {})) as saved:
         saved.put_clients(1, ((client, blob) for client in range(num_clients)))
         saved.save(1, ())
+    # Opened again, since SQLite would still have much of the file in memory.
+    with contextlib.closing(Checkpoints(path, {})) as saved:
         states = ClientStates(Process(), 5, saved, in_memory=False)
         rng = np.random.default_rng(0)
         before = moved()
@@ -136,6 +138,6 @@ def bytes_moved_by_rounds(path, num_clients: int) -> int:
 
 
 def test_what_a_round_moves_does_not_depend_on_how_many_clients_there_are(tmp_path):
-    few, many = (bytes_moved_by_rounds(tmp_path / f"{n}.sqlite", n) for n in (500, 5000))
+    few, many = (bytes_moved_by_rounds(tmp_path / f"{n}.sqlite", n) for n in (1000, 10_000))
     assert few > 6 * 10 * 2 * 20_000  # Each state once in and once out.
     assert many < 1.3 * few

@@ -143,7 +143,7 @@ def test_prepared_examples_do_not_stay_where_memory_is_not_to_grow(make_process,
             assert list(prepared._placed) == [client]
 
 
-@pytest.mark.parametrize("name", list(runtime.RUNTIMES))
+@pytest.mark.parametrize("name", ["in_process", "worker"])
 def test_other_columns_are_refused_alike(worker, make_process, make_population, name):
     process, population = make_process("hdafl"), make_population(1)
     with contextlib.ExitStack() as stack:

@@ -1,6 +1,7 @@
 """The training loop: who is evaluated when, what a run leaves, and what stopping changes."""
 
 import csv
+import dataclasses
 import math
 import os
 import signal
@@ -10,6 +11,7 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tff_het import seeding
 from tff_het.clients import Population
 from tff_het.evaluation import communication
 from tff_het.evaluation.local_test import global_test, local_test
@@ -78,9 +80,9 @@ def events(folder) -> dict[str, dict[int, float]]:
     }
 
 
-def saved_rounds(folder) -> list[int]:
+def saved_round(folder) -> int | None:
     saved = Checkpoints(path_in(folder), CONFIG)
-    found = saved.rounds()
+    found = saved.latest_round()
     saved.close()
     return found
 
@@ -151,6 +153,48 @@ def test_clients_that_only_train_are_not_evaluated(train, make_process, populati
     assert [float(row["loss"]) for row in clients] == expected.loss.tolist()
 
 
+def drawn(number: int) -> cohorts.Schedule:
+    return cohorts.uniform(NUM_CLIENTS, number, SEED, seeding.EVALUATED_CLIENTS)
+
+
+def test_a_sample_is_evaluated_and_said(train, population, tmp_path):
+    train(tmp_path / "all")
+    train(tmp_path / "sample", evaluation_cohorts=drawn(2))
+    chosen = {str(done): drawn(2)(done) for done in (2, 4, 6, 8)}
+    assert len({tuple(own) for own in chosen.values()}) > 1
+    clients = rows(tmp_path / "sample", "clients.csv")
+    everyone = rows(tmp_path / "all", "clients.csv")
+    assert [(row["round"], row["client"]) for row in clients] == [
+        (done, population.ids[client]) for done, own in chosen.items() for client in own
+    ]
+    assert all(row in everyone for row in clients)  # Each with what it has when all are evaluated.
+    for row in rows(tmp_path / "sample"):
+        own = [float(one["accuracy"]) for one in clients if one["round"] == row["round"]]
+        assert row["evaluated_clients"] == ("2" if own else "")
+        assert not own or float(row["local_test_accuracy_mean"]) == np.mean(own)
+    assert "evaluated_clients" not in rows(tmp_path / "all")[0]
+
+
+def test_a_sampled_run_goes_on_with_the_same_bytes(train, tmp_path):
+    train(tmp_path / "whole", evaluation_cohorts=drawn(3))
+    for rounds in (5, 8):  # The first evaluates after its end, where the second does not.
+        train(tmp_path / "parts", rounds=rounds, evaluation_cohorts=drawn(3))
+    assert tables(tmp_path / "parts") == tables(tmp_path / "whole")
+
+
+def test_what_a_sample_has_no_examples_for_is_left_empty(train, make_population, tmp_path):
+    first, *others = make_population(NUM_CLIENTS, 4)
+    nothing = {name: column[:0] for name, column in first.train.items()}
+    others = [dataclasses.replace(client, validation=nothing) for client in others]
+    options = {"clients": Population([first, *others]), "goal": Goal(0.01), "rounds": 4}
+    result = train(tmp_path, evaluation_cohorts=cohorts.always(2), **options)
+    assert not result.goal_reached and result.rounds == 4
+    last = rows(tmp_path)[-1]
+    assert last["local_validation_loss_mean"] == "" != last["local_test_loss_mean"]
+    result = train(evaluation_cohorts=cohorts.always(0), **options)
+    assert result.goal_reached and result.rounds == 2
+
+
 def test_evaluated_clients_keep_their_places(train, population):
     with pytest.raises(ValueError, match=r"first clients, device 0, .*found device 1"):
         train(evaluated=population[1:])
@@ -197,7 +241,6 @@ def test_global_model_on_all_clients_examples_or_on_a_common_set(
     result = train(tmp_path, method="fed_avg", rounds=1)
     expected = global_test(process, result.state, pooled)
     found = result.evaluation.global_test
-    assert found.num_examples == expected.num_examples == 6 + 7 + 8 + 9 + 10
     assert found.accuracy == pytest.approx(expected.accuracy)
     assert found.loss == pytest.approx(expected.loss)
     assert float(rows(tmp_path)[0]["global_test_loss"]) == found.loss
@@ -205,7 +248,6 @@ def test_global_model_on_all_clients_examples_or_on_a_common_set(
     common = {name: column[:7] for name, column in pooled.items()}
     result = train(method="fed_avg", rounds=1, test_examples=common)
     assert result.evaluation.global_test == global_test(process, result.state, common)
-    assert result.evaluation.global_test.num_examples == 7
 
 
 def test_personal_models_have_no_global_test(train, tmp_path):
@@ -250,17 +292,14 @@ def test_on_round_sees_every_row(train):
     [
         {"states_in_memory": False},
         {"checkpoint_every": 3},
-        {"checkpoint_every": 3, "states_in_memory": False, "keep_checkpoints": 1},
-        {"keep_checkpoints": 5},
+        {"checkpoint_every": 3, "states_in_memory": False},
     ],
     ids=str,
 )
 def test_how_states_are_kept_changes_nothing(train, reference, tmp_path, options):
     train(tmp_path, **options)
     assert tables(tmp_path) == reference
-    every, keep = options.get("checkpoint_every", 1), options.get("keep_checkpoints", 2)
-    expected = [r for r in range(1, 9) if r % every == 0 or r == 8]
-    assert saved_rounds(tmp_path) == expected[-keep:]
+    assert saved_round(tmp_path) == 8
 
 
 def test_sequential_devices(train, population):
@@ -375,16 +414,6 @@ def test_run_of_other_settings_is_refused_and_untouched(train, reference, tmp_pa
     assert tables(tmp_path) == reference
 
 
-def test_return_to_an_earlier_checkpoint(train, reference, tmp_path):
-    train(tmp_path, rounds=6, keep_checkpoints=3)
-    saved = Checkpoints(path_in(tmp_path), CONFIG)
-    saved.return_to(5)
-    saved.close()
-    result = train(tmp_path)
-    assert [row["round"] for row in result.rows] == [6, 7, 8]
-    assert tables(tmp_path) == reference
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_ends_the_run_after_the_round(train, reference, tmp_path, number):
     def schedule(round_num):
@@ -394,7 +423,7 @@ def test_signal_ends_the_run_after_the_round(train, reference, tmp_path, number)
 
     result = train(tmp_path, schedule=schedule, checkpoint_every=3)
     assert (result.rounds, result.stopped_by) == (4, number)
-    assert saved_rounds(tmp_path) == [3, 4]
+    assert saved_round(tmp_path) == 4
     assert [row["round"] for row in rows(tmp_path)] == ["1", "2", "3", "4"]
     assert train(tmp_path, checkpoint_every=3).stopped_by is None
     assert tables(tmp_path) == reference
@@ -497,7 +526,7 @@ def test_goal_ends_training_when_an_evaluation_reaches_it(
     assert (result.rounds, result.goal_reached, result.is_complete) == (end, True, True)
     assert result.evaluation.local[split].accuracy.mean() >= goal.accuracy
     assert tables(tmp_path) == prefix(without_goal, end)
-    assert saved_rounds(tmp_path)[-1] == end
+    assert saved_round(tmp_path) == end
 
 
 def test_goal_out_of_reach_leaves_all_rounds(train, validated, without_goal, tmp_path):
@@ -584,7 +613,7 @@ def test_divergence_is_an_error_with_advice(train, make_process, tmp_path):
         train(tmp_path, method=make_process("hdafl", 1e30))
     done = rows(tmp_path)
     assert all(math.isfinite(float(v)) for row in done for v in row.values() if v)
-    assert saved_rounds(tmp_path) == [int(row["round"]) for row in done][-2:]
+    assert saved_round(tmp_path) == (int(done[-1]["round"]) if done else None)
 
 
 def test_divergence_in_the_last_step_of_a_round_is_seen(train, make_process, population):
@@ -600,7 +629,7 @@ def test_divergence_in_the_last_step_of_a_round_is_seen(train, make_process, pop
         train(method=process, clients=few, rounds=2, eval_every=2)
 
 
-@pytest.mark.parametrize("name", ["rounds", "eval_every", "checkpoint_every", "keep_checkpoints"])
+@pytest.mark.parametrize("name", ["rounds", "eval_every", "checkpoint_every"])
 def test_settings_are_checked(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, found 0"):
         Settings(**{"rounds": 1, "seed": 0, name: 0})

@@ -92,6 +92,8 @@ def steps(monkeypatch) -> Steps:
             self._db.set_progress_handler(counted.step_of_sqlite, 1)
 
     monkeypatch.setattr(loop, "Checkpoints", Counted)
+    # As many blocks are written for a cohort of few clients as for one of many.
+    monkeypatch.setattr(checkpoints, "_BLOCK", 1)
     return counted
 
 

@@ -211,7 +211,7 @@ def test_log_is_appended_and_errors_quote_only_their_own_part(tmp_path):
 
 
 def test_arguments_are_checked():
-    with pytest.raises(ValueError, match=r"\['in_process', 'worker'\], found 'cloud'"):
+    with pytest.raises(ValueError, match=r"\['in_process', 'ray', 'worker'\], found 'cloud'"):
         runtime.use("cloud")
     with pytest.raises(ValueError, match="at least 1, found 0"):
         runtime.use("worker", clients_in_parallel=0).__enter__()

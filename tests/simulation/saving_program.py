@@ -21,9 +21,9 @@ def main() -> None:
         signal.pause()
     if then == "be killed during a save":
         # Enough that SQLite writes a part of it to the file before the end of the transaction.
-        for client in range(50):
+        for client in range(150):
             saved.put_clients(2, [(client, bytes(200_000))])
-        saved._put_server(2, b"")
+        saved._put("servers", 2, 0, b"", 0, b"")
     os.kill(os.getpid(), signal.SIGKILL)
 
 

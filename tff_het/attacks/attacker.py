@@ -115,7 +115,7 @@ class Attacker:
             return Reconstructed(seen.client, *own)
         state = self.process.init_state(seen.client, self._seed, self._server_state)
         if self._fitting is not None:
-            _, state = self._fitting.fit(
+            state = self._fitting.fit(
                 seen.model,
                 state,
                 self._own_examples,

@@ -15,6 +15,7 @@ from tff_het.attacks import inversion, membership, observation, threshold
 from tff_het.attacks.attacker import FITTED, LOCAL_PARTS, PRIVATE, Attacker, Examples
 from tff_het.attacks.membership import Outputs, Target
 from tff_het.clients import Client, Population
+from tff_het.evaluation import divergence
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import cohorts, loop
@@ -163,7 +164,7 @@ def _means(of_victims: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def _likenesses(inputs: np.ndarray, means: np.ndarray) -> dict[str, float]:
     """Of the reconstructions [classes, ...] of one victim and the means of the same classes."""
-    table = np.array([[inversion.correlation(x, mean) for mean in means] for x in inputs])
+    table = np.array([[divergence.pattern_correlation(x, mean) for mean in means] for x in inputs])
     pairs = zip(inputs, means, strict=True)
     return {
         "correlation": np.diag(table).mean(),

@@ -116,7 +116,8 @@ class Inversion:
             outputs = self._model.predict(variables, {"x": x}, context, seed, False)
             value = tf.nn.sparse_softmax_cross_entropy_with_logits(classes, outputs["logits"])
             if settings.smoothness:
-                value += settings.smoothness * tf.image.total_variation(x) / _size(x)
+                size = float(np.prod(x.shape[1:]))
+                value += settings.smoothness * tf.image.total_variation(x) / size
             return value
 
         def step(index, x, best, lowest):
@@ -152,45 +153,24 @@ def class_means(examples: Examples) -> dict[int, np.ndarray]:
     }
 
 
-def correlation(reconstruction: np.ndarray, mean: np.ndarray) -> float:
-    """Returns Pearson's correlation with a class's mean over all values, in [-1, 1].
-
-    It is 0 where either is constant: such a reconstruction shows nothing.
-
-    Args:
-      reconstruction: One input [...], in [0, 1].
-      mean: As `class_means` gives it, of the same shape.
-
-    Raises:
-      ValueError: If shapes differ.
-    """
-    _check_shapes(reconstruction, mean)
-    if not np.ptp(reconstruction) or not np.ptp(mean):
-        return 0.0
-    return float(np.corrcoef(np.ravel(reconstruction), np.ravel(mean))[0, 1])
-
-
 def similarity(reconstruction: np.ndarray, mean: np.ndarray) -> float:
     """Returns the structural similarity (Wang et al. 2004) with a class's mean, in [-1, 1].
 
-    Arguments as `correlation`, of images [height, width, channels].
+    Args:
+      reconstruction: One image [height, width, channels], in [0, 1].
+      mean: As `class_means` gives it, of the same shape.
 
     Raises:
       ValueError: If shapes differ, or are not those of images.
     """
-    _check_shapes(reconstruction, mean)
-    if mean.ndim != 3:
-        raise ValueError(f"Expected images [height, width, channels], found {mean.shape}.")
+    if mean.ndim != 3 or reconstruction.shape != mean.shape:
+        raise ValueError(
+            "Expected images of one shape [height, width, channels], found "
+            f"{reconstruction.shape} and {mean.shape}."
+        )
     images = (tf.constant(image, tf.float32) for image in (reconstruction, mean))
     size = min(_LARGEST_FILTER, *mean.shape[:2])
     return float(tf.image.ssim(*images, max_val=1.0, filter_size=size))
-
-
-def _check_shapes(reconstruction: np.ndarray, mean: np.ndarray) -> None:
-    if reconstruction.shape != mean.shape:
-        raise ValueError(
-            f"Expected inputs of one shape, found {reconstruction.shape} and {mean.shape}."
-        )
 
 
 def _better(x, value, best, lowest) -> tuple[tf.Tensor, tf.Tensor]:
@@ -198,7 +178,3 @@ def _better(x, value, best, lowest) -> tuple[tf.Tensor, tf.Tensor]:
     lower = value < lowest
     place = tf.reshape(lower, [-1] + [1] * (len(x.shape) - 1))
     return tf.where(place, x, best), tf.where(lower, value, lowest)
-
-
-def _size(x: tf.Tensor) -> float:
-    return float(np.prod(x.shape[1:]))

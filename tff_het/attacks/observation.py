@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tff_het import seeding
 from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
-from tff_het.simulation import cohorts, loop
+from tff_het.simulation import cohorts, feeding, loop
 from tff_het.simulation.client_states import ClientStates
 from tff_het.simulation.start import Start
-
-_SENT = ("update", "weight", "metrics")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,11 +55,6 @@ class Observation:
         if not self.trained:
             return self.after
         return tf.nest.map_structure(lambda w: np.roll(w, -self.trained, axis=0), self.after)
-
-    @property
-    def public(self) -> "Observation":
-        """The same without the private part."""
-        return dataclasses.replace(self, private=None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,22 +98,23 @@ def observe(
         raise ValueError(f"One or more different clients are needed; found {indices}.")
     _check_sends_changes(process)
     download = process.download(state)
-    rows = {int(row["client"]): row for row in process.client_update(download, list(clients))}
-    uploads = [{name: rows[index][name] for name in _SENT} for index in indices]
-    seen = []
-    for index, upload in zip(indices, uploads, strict=True):
-        before = _arrays(download.weights)
+    sent = process.client_update(download, list(clients))
+    sent = sorted(sent, key=lambda row: indices.index(int(row["client"])))
+    before, seen = _arrays(download.weights), []
+    for index, row in zip(indices, sent, strict=True):
+        update = row["update"]
+        change = _arrays(getattr(update, "change", update))
         seen.append(
             Observation(
                 client=index,
                 before=before,
-                after=tf.nest.map_structure(np.add, before, _arrays(_change(upload["update"]))),
-                weight=float(upload["weight"]),
-                trained=int(np.argmax(getattr(upload["update"], "used", 0))),
-                private=rows[index]["state"] if private else None,
+                after=tf.nest.map_structure(np.add, before, change),
+                weight=float(row["weight"]),
+                trained=int(np.argmax(getattr(update, "used", 0))),
+                private=row["state"] if private else None,
             )
         )
-    new_state = process.server_update(state, uploads)["state"]
+    new_state = feeding.server_half(process, state, sent).state
     return Round(tuple(seen), _arrays(new_state.weights))
 
 
@@ -151,15 +144,10 @@ def last_round(
             state = start.server_state(process, state)
             states.put(0, start.client_states(process, settings.seed, state, len(population)))
     round_num = before + (0 if start is None else start.rounds)
-    clients: list[dict[str, Any]] = [
-        collections.OrderedDict(
-            client=np.int32(client),
-            seed=seeding.stateless_seed(settings.seed, seeding.CLIENT_WORK, round_num, client),
-            examples=collections.OrderedDict(population[client].train),
-            state=states.get(client, state),
-        )
-        for client in schedule(round_num)
-    ]
+    cohort = schedule(round_num)
+    examples = {client: collections.OrderedDict(population[client].train) for client in cohort}
+    of = (cohort, round_num, settings.seed, examples, lambda client: states.get(client, state))
+    clients = feeding.arguments(feeding.cohort_inputs(*of), list(examples.values()))
     states.close()
     return observe(process, state, clients, private=True)
 
@@ -169,10 +157,6 @@ def _arrays(weights: Weights) -> Weights:
         [np.asarray(value) for value in weights.trainable],
         [np.asarray(value) for value in weights.non_trainable],
     )
-
-
-def _change(update: Any) -> Weights:
-    return getattr(update, "change", update)
 
 
 def _check_sends_changes(process: FederatedProcess) -> None:

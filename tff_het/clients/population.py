@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -67,8 +67,30 @@ class Client:
         return len(next(iter(self.train.values())))
 
 
+class _Held(NamedTuple):
+    """Clients whose examples stand one after another in columns: no objects for each of them."""
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    examples: Mapping[str, Examples]  # By split.
+    bounds: Mapping[str, np.ndarray]  # By split, int64 [clients + 1].
+
+    def client(self, index: int) -> Client:
+        splits = {}
+        for split in _SPLITS:
+            begin, end = self.bounds[split][index : index + 2]
+            splits[split] = {name: c[begin:end] for name, c in self.examples[split].items()}
+        return Client(self.ids[index], **splits, group=self.groups[index])
+
+
+_NOBODY = _Held((), (), {}, {split: np.zeros(1, np.int64) for split in _SPLITS})
+
+
 class Population(Sequence[Client]):
     """An immutable sequence of clients whose examples have the same form.
+
+    Clients made from columns are views of these, made when they are asked for: a million of them
+    take no more memory than their examples, ids and a few numbers.
 
     Attributes:
       ids: The clients' ids, in order.
@@ -78,7 +100,7 @@ class Population(Sequence[Client]):
       num_train_examples: int64 [clients].
     """
 
-    def __init__(self, clients: Iterable[Client]) -> None:
+    def __init__(self, clients: Iterable[Client], *, _held: _Held = _NOBODY) -> None:
         """Checks that the clients fit together.
 
         Args:
@@ -87,15 +109,15 @@ class Population(Sequence[Client]):
         Raises:
           ValueError: There are none, two share an id, or two differ in columns, dtypes or shapes.
         """
-        self._clients = tuple(clients)
-        if not self._clients:
+        self._held, self._given = _held, tuple(clients)
+        self.ids: tuple[str, ...] = _held.ids + tuple(client.id for client in self._given)
+        if not self.ids:
             raise ValueError("A population needs at least one client; found 0.")
-        self.ids: tuple[str, ...] = tuple(client.id for client in self._clients)
         _check_unique(self.ids)
-        self.groups: tuple[str, ...] = tuple(client.group for client in self._clients)
-        first = self._clients[0]
+        self.groups: tuple[str, ...] = _held.groups + tuple(one.group for one in self._given)
+        first = self._client(0)
         self.element_spec: Spec = _spec(first.train)
-        for client in self._clients[1:]:
+        for client in self._given:
             if _spec(client.train) != self.element_spec:
                 raise ValueError(
                     "All clients must hold the same columns, dtypes and shapes of one example;"
@@ -103,9 +125,39 @@ class Population(Sequence[Client]):
                     f" {_spec(client.train)}."
                 )
         self.columns: tuple[str, ...] = tuple(self.element_spec)
-        self.num_train_examples: np.ndarray = np.array(
-            [client.num_train_examples for client in self._clients], np.int64
-        )
+        self.num_train_examples: np.ndarray = self.num_examples("train")
+
+    @classmethod
+    def from_columns(
+        cls,
+        ids: Sequence[str],
+        examples: Mapping[str, Examples],
+        sizes: Mapping[str, np.ndarray],
+        groups: Sequence[str] = (),
+    ) -> "Population":
+        """Builds a population whose clients' examples stand one after another.
+
+        Args:
+          ids: The clients' names.
+          examples: By split (train, validation, test), columns [n, ...] of the examples of all
+            clients in order. They may be memory-mapped; nothing is copied.
+          sizes: By split, int [clients], how many each client has.
+          groups: The clients' sub-populations; none by default.
+
+        Raises:
+          ValueError: The examples are not as many as the sizes say, or do not fit together.
+        """
+        bounds = {split: np.append(0, np.cumsum(sizes[split], dtype=int)) for split in _SPLITS}
+        for split in _SPLITS:
+            least = 1 if split == "train" else 0
+            sound = len(sizes[split]) == len(ids) and np.all(np.asarray(sizes[split]) >= least)
+            if not sound or {*map(len, examples[split].values())} != {bounds[split][-1]}:
+                raise ValueError(
+                    f"{split}: {len(ids)} clients need as many sizes, for training above 0, and "
+                    f"columns as long as their sum; found {len(sizes[split])} sizes."
+                )
+        groups = tuple(groups) or ("",) * len(ids)
+        return cls((), _held=_Held(tuple(ids), groups, examples, bounds))
 
     @classmethod
     def from_partition(
@@ -150,33 +202,45 @@ class Population(Sequence[Client]):
                     " data set."
                 )
 
-        clients = []
-        for index, client_id in enumerate(partition.client_ids):
-            own = partition.train[index]
-            held_out = np.zeros(len(own), bool)
-            size = min(int(np.rint(validation_fraction * len(own))), len(own) - 1)
+        own, sizes = partition.train, partition.train.sizes
+        wanted = np.rint(validation_fraction * sizes).astype(np.int64)
+        apart = np.minimum(wanted, sizes - 1)
+        held_out = np.zeros(len(own.indices), bool)
+        for index in np.flatnonzero(apart):
             rng = seeding.generator(seed, seeding.VALIDATION, index)
-            held_out[rng.permutation(len(own))[:size]] = True
-            clients.append(
-                Client(
-                    id=client_id,
-                    train=_rows(dataset.train, columns, own[~held_out]),
-                    validation=_rows(dataset.train, columns, own[held_out]),
-                    test=_rows(dataset.test, columns, partition.test[index]),
-                    group=partition.groups[index] if partition.groups else "",
-                )
-            )
-        return cls(clients)
+            drawn = rng.permutation(int(sizes[index]))[: apart[index]]
+            held_out[own.bounds[index] + drawn] = True
+        columns_of = {
+            "train": _rows(dataset.train, columns, own.indices[~held_out]),
+            "validation": _rows(dataset.train, columns, own.indices[held_out]),
+            "test": _rows(dataset.test, columns, partition.test.indices),
+        }
+        numbers = {"train": sizes - apart, "validation": apart, "test": partition.test.sizes}
+        return cls.from_columns(partition.client_ids, columns_of, numbers, partition.groups)
+
+    def num_examples(self, split: str) -> np.ndarray:
+        """Returns how many examples of a split each client has, int64 [clients]."""
+        given = [len(next(iter(getattr(one, split).values()))) for one in self._given]
+        return np.append(np.diff(self._held.bounds[split]), np.array(given, np.int64))
+
+    def column(self, split: str, name: str) -> np.ndarray:
+        """Returns a column of all clients' examples of a split, one after another."""
+        held = [self._held.examples[split][name]] if self._held.ids else []
+        parts = [*held, *(getattr(client, split)[name] for client in self._given)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def validation_fingerprint(self) -> str | None:
         """SHA-256 (hex) over who has which validation examples; None where nobody has any."""
-        digest, found = hashlib.sha256(), 0
-        for client in self._clients:
-            digest.update(f"{client.id} {len(client.validation['y'])}\n".encode())
-            for column in sorted(client.validation):
-                digest.update(client.validation[column].tobytes())
-            found += len(client.validation["y"])
-        return digest.hexdigest() if found else None
+        sizes = self.num_examples("validation")
+        if not sizes.any():
+            return None
+        columns = [self.column("validation", name) for name in sorted(self.columns)]
+        digest, ends = hashlib.sha256(), np.cumsum(sizes)
+        for client_id, size, end in zip(self.ids, sizes.tolist(), ends.tolist(), strict=True):
+            digest.update(f"{client_id} {size}\n".encode())
+            for column in columns:
+                digest.update(column[end - size : end].tobytes())
+        return digest.hexdigest()
 
     @overload
     def __getitem__(self, index: int) -> Client: ...
@@ -186,13 +250,20 @@ class Population(Sequence[Client]):
 
     def __getitem__(self, index: int | slice) -> "Client | Population":
         """The client at a place, or the population of the clients in a slice."""
-        if isinstance(index, slice):
-            return Population(self._clients[index])
-        return self._clients[index]
+        places = range(len(self))[index]
+        return (
+            self._client(places)
+            if isinstance(places, int)
+            else Population(map(self._client, places))
+        )
+
+    def _client(self, index: int) -> Client:
+        held = len(self._held.ids)
+        return self._held.client(index) if index < held else self._given[index - held]
 
     def __len__(self) -> int:
         """Number of clients."""
-        return len(self._clients)
+        return len(self.ids)
 
     def grown_by(self, other: Iterable[Client]) -> "Population":
         """This population followed by further clients; this one stays as it is.
@@ -206,14 +277,14 @@ class Population(Sequence[Client]):
         Raises:
           ValueError: An id is taken already, or examples differ in form.
         """
-        return Population((*self._clients, *other))
+        return Population((*self._given, *other), _held=self._held)
 
     def with_pooled(self, client_id: str = "pooled") -> "Population":
         """This population followed by a client with the training examples of all.
 
-        Centralised training is a schedule of that client alone. It holds copies of the examples, in
-        the order of the clients, and nothing for validation or test: to test the clients, test
-        those who own the examples.
+        Centralised training is a schedule of that client alone. It holds the examples in the order
+        of the clients, and nothing for validation or test: to test the clients, test those who own
+        the examples.
 
         Args:
           client_id: The additional client's id.
@@ -224,17 +295,12 @@ class Population(Sequence[Client]):
         Raises:
           ValueError: The id is taken already.
         """
-        train = {
-            column: np.concatenate([client.train[column] for client in self._clients])
-            for column in self.columns
-        }
-        for column in train.values():
-            column.flags.writeable = False
+        train = {name: self.column("train", name) for name in self.columns}
         nothing = {name: column[:0] for name, column in train.items()}
         return self.grown_by([Client(client_id, train, nothing, nothing)])
 
 
-def _rows(examples: Examples, columns: Sequence[str], rows: np.ndarray) -> dict[str, np.ndarray]:
+def _rows(examples: Examples, columns: Sequence[str], rows: np.ndarray) -> Examples:
     """Copies rows, once, into arrays that nobody can change by accident."""
     copies = {key: examples[key][rows] for key in columns}
     for copy in copies.values():
@@ -247,8 +313,8 @@ def _spec(examples: Mapping[str, np.ndarray]) -> Spec:
 
 
 def _check_unique(ids: Sequence[str]) -> None:
-    repeated = [client_id for client_id, n in collections.Counter(ids).items() if n > 1]
-    if repeated:
+    if len(set(ids)) < len(ids):
+        repeated = [client_id for client_id, n in collections.Counter(ids).items() if n > 1]
         raise ValueError(
             f"Client ids must be unique; found {len(repeated)} repeated, such as {repeated[0]!r}."
         )

@@ -8,32 +8,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tff_het.datasets import files
 from tff_het.datasets.dataset import Dataset
 
-_COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "country",
-    "target",
+_HEADER = (  # Which the files lack.
+    "age,workclass,fnlwgt,education,education_num,marital_status,occupation,relationship,race,sex,"
+    "capital_gain,capital_loss,hours_per_week,country,target"
 )
+_COLUMNS = tuple(_HEADER.split(","))
 _CONTINUOUS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
-_CATEGORICAL = (
-    "workclass",
-    "education",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "country",
-)
+_CATEGORICAL = ("workclass", "education", "marital_status", "occupation", "relationship", "country")
 _MAX_DIGITS = 9
 _NUM_ROWS = {"adult.data": 32_561, "adult.test": 16_281}
 _VALUES = {"race": ("Black", "White"), "sex": ("Female", "Male"), "target": ("<=50K", ">50K")}
@@ -43,6 +24,7 @@ _HOW = (
 )
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads Adult (Kohavi 1996): does a person earn more than 50,000 dollars a year?
 
@@ -67,9 +49,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       ValueError: A file is truncated or corrupt, or adult.test has a category that adult.data
         lacks.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'adult' is read from files: pass data_dir. {_HOW}")
-    folder = data_dir / "adult"
+    folder = files.folder(data_dir, "adult")
     train, test = (_read(folder, file_name) for file_name in _NUM_ROWS)
 
     scaler = StandardScaler().fit(_numbers(train))
@@ -80,9 +60,8 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
         try:
             indicators = encoder.transform(_categories(table))
         except ValueError as error:
-            raise files.corrupt(
-                folder / file_name, "the categories of adult.data", str(error), _HOW
-            ) from error
+            expected = "the categories of adult.data"
+            raise files.corrupt(folder / file_name, expected, error) from error
         inputs = np.concatenate([scaler.transform(_numbers(table)), indicators], axis=1)
         return {
             "x": inputs.astype(np.float32),
@@ -110,7 +89,7 @@ def _categories(table: dict[str, np.ndarray]) -> np.ndarray:
 
 def _read(folder: pathlib.Path, file_name: str) -> dict[str, np.ndarray]:
     """The rows White or Black of one file as text, by column."""
-    path = files.find(folder, (file_name,), _HOW)
+    path = files.find(folder, file_name)
     rows = []
     num_rows = 0
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -125,7 +104,7 @@ def _read(folder: pathlib.Path, file_name: str) -> dict[str, np.ndarray]:
         if row[_COLUMNS.index("race")] in _VALUES["race"]:
             rows.append(row)
     if num_rows != _NUM_ROWS[file_name]:
-        raise files.corrupt(path, f"{_NUM_ROWS[file_name]} rows", f"{num_rows} rows", _HOW)
+        raise files.corrupt(path, f"{_NUM_ROWS[file_name]} rows", f"{num_rows} rows")
     columns = np.array(rows).reshape(-1, len(_COLUMNS)).T
     return dict(zip(_COLUMNS, columns, strict=True))
 
@@ -133,19 +112,14 @@ def _read(folder: pathlib.Path, file_name: str) -> dict[str, np.ndarray]:
 def _check_row(path: pathlib.Path, number: int, fields: list[str]) -> None:
     """Refuses a row that is cut off or garbled, naming its line."""
     if len(fields) != len(_COLUMNS):
-        raise files.corrupt(
-            path,
-            f"{len(_COLUMNS)} comma-separated fields in line {number}",
-            f"{len(fields)}",
-            _HOW,
-        )
+        expected = f"{len(_COLUMNS)} comma-separated fields in line {number}"
+        raise files.corrupt(path, expected, len(fields))
     row = dict(zip(_COLUMNS, fields, strict=True))
     for name in _CONTINUOUS:
         if not row[name].isdecimal() or len(row[name]) > _MAX_DIGITS:
             expected = f"a whole number of at most {_MAX_DIGITS} digits as {name} in line {number}"
-            raise files.corrupt(path, expected, f"{row[name]!r:.200}", _HOW)
+            raise files.corrupt(path, expected, f"{row[name]!r:.200}")
     for name, value in (("sex", row["sex"]), ("target", row["target"].removesuffix("."))):
         if value not in _VALUES[name]:
-            raise files.corrupt(
-                path, f"{' or '.join(_VALUES[name])} as {name} in line {number}", repr(value), _HOW
-            )
+            expected = f"{' or '.join(_VALUES[name])} as {name} in line {number}"
+            raise files.corrupt(path, expected, repr(value))

@@ -7,18 +7,8 @@ import numpy as np
 from tff_het.datasets import download, files
 from tff_het.datasets.dataset import Dataset
 
-_CLASS_NAMES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+_META = "airplane automobile bird cat deer dog frog horse ship truck"  # Of batches.meta.txt.
+_CLASS_NAMES = tuple(_META.split())
 _TRAIN_FILES = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
 _TEST_FILES = ("test_batch.bin",)
 _RECORDS_PER_FILE = 10_000
@@ -31,6 +21,7 @@ _HOW_BY_HAND = (
 _HOW = _HOW_BY_HAND + download.OR
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads CIFAR-10 (Krizhevsky 2009) in its original order.
 
@@ -56,10 +47,10 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
 
 def _read_names(folder: pathlib.Path) -> tuple[str, ...]:
-    path = files.find(folder, ("batches.meta.txt",), _HOW)
+    path = files.find(folder, "batches.meta.txt")
     found = tuple(path.read_text(encoding="utf-8", errors="replace").split())
     if found != _CLASS_NAMES:
-        raise files.corrupt(path, f"the class names {_CLASS_NAMES}", f"{found!r:.200}", _HOW)
+        raise files.corrupt(path, f"the class names {_CLASS_NAMES}", f"{found!r:.200}")
     return found
 
 
@@ -72,17 +63,13 @@ def _read_split(folder: pathlib.Path, file_names: tuple[str, ...]) -> dict[str, 
 
 def _read_records(folder: pathlib.Path, file_name: str) -> np.ndarray:
     """Records of one file: uint8 [10,000, 3,073]."""
-    path = files.find(folder, (file_name,), _HOW)
+    path = files.find(folder, file_name)
     content = np.fromfile(path, np.uint8)
     expected = _RECORDS_PER_FILE * _RECORD_BYTES
     if content.size != expected:
-        raise files.corrupt(
-            path,
-            f"{expected} bytes ({_RECORDS_PER_FILE} records of {_RECORD_BYTES})",
-            f"{content.size} bytes",
-            _HOW,
-        )
+        form = f"{_RECORDS_PER_FILE} records of {_RECORD_BYTES}"
+        raise files.corrupt(path, f"{expected} bytes ({form})", f"{content.size} bytes")
     records = content.reshape(_RECORDS_PER_FILE, _RECORD_BYTES)
     if records[:, 0].max() >= len(_CLASS_NAMES):
-        raise files.corrupt(path, "labels 0..9", f"a label of {records[:, 0].max()}", _HOW)
+        raise files.corrupt(path, "labels 0..9", f"a label of {records[:, 0].max()}")
     return records

@@ -208,16 +208,10 @@ def _check_examples(where: str, examples: Examples, num_classes: int) -> None:
             f" found {y[outside[0]]} in row {outside[0]}."
         )
     for key, column in examples.items():
-        if column.dtype.kind == "f":
-            _check_finite(where, key, column)
-
-
-def _check_finite(where: str, key: str, column: np.ndarray) -> None:
-    finite = np.isfinite(column)
-    if finite.all():
-        return
-    position = np.argwhere(~finite)[0]
-    raise ValueError(
-        f"{where}: column {key!r} must hold finite numbers; found {column[tuple(position)]} first"
-        f" in row {position[0]}. Drop or fill such rows first."
-    )
+        if column.dtype.kind == "f" and not (finite := np.isfinite(column)).all():
+            position = np.argwhere(~finite)[0]
+            raise ValueError(
+                f"{where}: column {key!r} must hold finite numbers; found"
+                f" {column[tuple(position)]} first in row {position[0]}. Drop or fill such rows"
+                " first."
+            )

@@ -12,8 +12,6 @@ from tff_het.datasets.visual_questions import Images, Question
 _SEED = 0  # Which digit is asked for.
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _ANSWERS = (*_NAMES, "yes", "no")
-_MAX_WORDS = 5
-_HOW = "They are made of the digits that come with scikit-learn."
 
 
 def load(data_dir: pathlib.Path | None) -> Dataset:
@@ -36,9 +34,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
         {split: list(_questions(of, rng)) for split, of in splits.items()},
         {s: Images(of["x"], {row: row for row in range(len(of["y"]))}) for s, of in splits.items()},
         _ANSWERS,
-        max_words=_MAX_WORDS,
-        source=f"questions about {data.source}",
-        how_to_get=_HOW,
+        f"questions about {data.source}",
     )
 
 

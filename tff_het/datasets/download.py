@@ -4,7 +4,6 @@ import os
 import socket
 import sys
 import urllib.parse
-from typing import Any
 
 import numpy as np
 
@@ -58,8 +57,5 @@ def load_images(name: str, class_names: tuple[str, ...], url: str, how_to_get: s
             f"Could not get {name!r} through TensorFlow Datasets ({type(error).__name__}: {error})."
             f" Pass data_dir to read files instead: {how_to_get}"
         ) from error
-    return Dataset(name, _examples(train), _examples(test), class_names, "TensorFlow Datasets")
-
-
-def _examples(split: dict[str, Any]) -> dict[str, np.ndarray]:
-    return {"x": split["image"], "y": split["label"].astype(np.int32)}
+    train, test = ({"x": s["image"], "y": s["label"].astype(np.int32)} for s in (train, test))
+    return Dataset(name, train, test, class_names, "TensorFlow Datasets")

@@ -11,7 +11,6 @@ from tff_het.datasets.visual_questions import Question
 _ARCHIVE = "easy_vqa.tar.gz"
 _ANSWERS = "data/answers.txt"
 _QUESTIONS = "data/{}/questions.json"
-_MAX_WORDS = 16  # None of the original's has more than 9.
 _HOW = (
     "Put the folder data/ of https://github.com/vzhou842/easy-VQA (easy_vqa/data) at"
     f" <data_dir>/easy_vqa/data, or pack it into <data_dir>/easy_vqa/{_ARCHIVE}."
@@ -23,6 +22,7 @@ _HOW_IMAGES = (
 )
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads easy-VQA (V. Zhou 2019): 38,575 questions to train on, 9,673 to test on, 13 answers.
 
@@ -38,35 +38,22 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       FileNotFoundError: A file is missing, or data_dir is None.
       ValueError: A file is truncated, corrupt or of another form.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'easy_vqa' is read from files: pass data_dir. {_HOW}")
-    folder = data_dir / "easy_vqa"
-    archive = None
-    if not (folder / _ANSWERS).is_file():
-        archive = files.find(folder, (_ARCHIVE, _ANSWERS), _HOW)
-    path = archive or folder / _ANSWERS
+    folder = files.folder(data_dir, "easy_vqa")
+    unpacked = (folder / _ANSWERS).is_file()
+    path = folder / _ANSWERS if unpacked else files.find(folder, _ARCHIVE, _ANSWERS)
     names = {split: _QUESTIONS.format(split) for split in embedding_files.SPLITS}
     wanted = (_ANSWERS, *names.values())
-    content = _unpack(archive, wanted) if archive else _read(folder, wanted)
+    if unpacked:
+        content = {name: files.find(folder, name).read_bytes() for name in wanted}
+    else:
+        content = _unpack(path, wanted)
     answers = content[_ANSWERS].decode("utf-8", errors="replace").split()
     if not answers or len(set(answers)) < len(answers):
-        raise files.corrupt(path, f"{_ANSWERS} with different answers", f"{answers!r:.200}", _HOW)
+        raise files.corrupt(path, f"{_ANSWERS} with different answers", f"{answers!r:.200}")
     asked = {s: _questions(path, name, content[name], answers) for s, name in names.items()}
-    images = visual_questions.image_embeddings(folder / "embeddings", _HOW_IMAGES)
-    return visual_questions.dataset(
-        "easy_vqa",
-        asked,
-        images,
-        answers,
-        max_words=_MAX_WORDS,
-        source=f"files in {folder}",
-        how_to_get=_HOW_IMAGES,
-    )
-
-
-def _read(folder: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
-    """The contents of files of a folder."""
-    return {name: files.find(folder, (name,), _HOW).read_bytes() for name in names}
+    with files.explained(_HOW_IMAGES):
+        images = visual_questions.image_embeddings(folder / "embeddings")
+        return visual_questions.dataset("easy_vqa", asked, images, answers, f"files in {folder}")
 
 
 def _unpack(path: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
@@ -80,18 +67,18 @@ def _unpack(path: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
                 if content is not None:
                     found[name] = content.read()
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise files.corrupt(path, "a whole .tar.gz", str(error), _HOW) from error
+        raise files.corrupt(path, "a whole .tar.gz", error) from error
     missing = [name for name in names if name not in found]
     if missing:
-        raise files.corrupt(path, f"the files {', '.join(names)}", f"no {missing[0]}", _HOW)
+        raise files.corrupt(path, f"the files {', '.join(names)}", f"no {missing[0]}")
     return found
 
 
 def _questions(path: pathlib.Path, name: str, content: bytes, answers: list[str]) -> list[Question]:
     """Questions of one split: JSON [[question, answer, number of the image], ...]."""
-    rows = files.from_json(path, f"{name} as JSON", content, _HOW)
+    rows = files.from_json(path, f"{name} as JSON", content)
     if not isinstance(rows, list):
-        raise files.corrupt(path, f"{name} as a list", f"{rows!r:.60}", _HOW)
+        raise files.corrupt(path, f"{name} as a list", f"{rows!r:.60}")
     known, found = set(answers), []
     for row in rows:
         match row:
@@ -99,5 +86,5 @@ def _questions(path: pathlib.Path, name: str, content: bytes, answers: list[str]
                 found.append(Question(text, answer, image))
             case _:
                 expected = f"{name} with [question, one of {len(known)} answers, image number]"
-                raise files.corrupt(path, expected, f"{row!r:.200}", _HOW)
+                raise files.corrupt(path, expected, f"{row!r:.200}")
     return found

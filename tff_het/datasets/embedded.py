@@ -26,11 +26,9 @@ def load(data_dir: pathlib.Path | None, name: str = "embedded") -> Dataset:
       FileNotFoundError: A file is missing, or data_dir is None.
       ValueError: A file is truncated or corrupt.
     """
-    how = _HOW.format(name=name)
-    if data_dir is None:
-        raise FileNotFoundError(f"{name!r} is read from files of yours: pass data_dir. {how}")
-    direct = name == "embedded" and (data_dir / embedding_files.METADATA).is_file()
-    records = embedding_files.read(data_dir if direct else data_dir / name, how)
+    own = embedding_files.METADATA if name == "embedded" else None
+    with files.explained(_HOW.format(name=name)):
+        records = embedding_files.read(files.folder(data_dir, name, own))
     columns = {"x": records.embeddings, "y": records.labels, "source": records.sources}
     train, test = (
         {key: column[records.splits == number] for key, column in columns.items()}
@@ -54,13 +52,13 @@ def load_fsd_cough(data_dir: pathlib.Path | None) -> Dataset:
       ValueError: A file is truncated or corrupt, or holds no coughs.
     """
     data = load(data_dir, "fsd_cough")
-    try:
-        return data.one_against_rest("cough")
-    except ValueError as error:
-        path = pathlib.Path(data_dir or "") / data.name / embedding_files.METADATA
-        found = ", ".join(data.class_names)
-        how = _HOW.format(name=data.name)
-        raise files.corrupt(path, "a class 'Cough' among others", found, how) from error
+    with files.explained(_HOW.format(name=data.name)):
+        try:
+            return data.one_against_rest("cough")
+        except ValueError as error:
+            path = files.folder(data_dir, data.name) / embedding_files.METADATA
+            found = ", ".join(data.class_names)
+            raise files.corrupt(path, "a class 'Cough' among others", found) from error
 
 
 def load_cifar10_embeddings(data_dir: pathlib.Path | None) -> Dataset:

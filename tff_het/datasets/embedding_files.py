@@ -78,34 +78,27 @@ def checksum_text(value: int) -> str:
     return f"farmhash64-sum:{value:016x}"
 
 
-def read(folder: pathlib.Path, how_to_get: str) -> Records:
-    """Reads and verifies a folder of embeddings.
-
-    Args:
-      folder: Holds metadata.json and the files that it names.
-      how_to_get: One sentence for error messages.
+def read(folder: pathlib.Path) -> Records:
+    """Reads and verifies a folder of embeddings: metadata.json and the files that it names.
 
     Raises:
       FileNotFoundError: metadata.json or a file that it names is missing.
       ValueError: A file is truncated or corrupt, or the records are not those of metadata.json.
     """
-    path = files.find(folder, (METADATA,), how_to_get)
-    metadata = _read_metadata(path, how_to_get)
-    columns, total = _read_columns(folder, metadata, how_to_get)
+    path = files.find(folder, METADATA)
+    metadata = _read_metadata(path)
+    columns, total = _read_columns(folder, metadata)
     if checksum_text(total) != metadata["checksum"]:
         expected = f"records of checksum {metadata['checksum']}"
-        raise files.corrupt(path, expected, f"those of {checksum_text(total)}", how_to_get)
+        raise files.corrupt(path, expected, f"those of {checksum_text(total)}")
     order = np.argsort(columns["id"], kind="stable")
     names: dict[str, Sequence[str]] = {
         "label": metadata["class_names"],
         "split": SPLITS,
         "source": metadata["sources"],
     }
-    numbers = {
-        key: _numbered(path, key, columns[key][order], known, how_to_get)
-        for key, known in names.items()
-    }
-    _check_counts(path, metadata, numbers["split"], numbers["label"], how_to_get)
+    numbers = {key: _numbered(path, key, columns[key][order], of) for key, of in names.items()}
+    _check_counts(path, metadata, numbers["split"], numbers["label"])
     return Records(
         ids=columns["id"][order],
         embeddings=columns["embedding"][order],
@@ -117,49 +110,47 @@ def read(folder: pathlib.Path, how_to_get: str) -> Records:
     )
 
 
-def _read_metadata(path: pathlib.Path, how: str) -> dict[str, Any]:
-    metadata = files.from_json(path, "JSON", path.read_bytes(), how)
+def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
+    metadata = files.from_json(path, "JSON", path.read_bytes())
     if not isinstance(metadata, dict):
-        raise files.corrupt(path, "a JSON object", f"{metadata!r:.60}", how)
+        raise files.corrupt(path, "a JSON object", f"{metadata!r:.60}")
     for key, kind in _KEYS.items():
         if not isinstance(metadata.get(key), kind):
             found = f"{metadata[key]!r:.60}" if key in metadata else "nothing"
-            raise files.corrupt(path, f"{key!r} as {kind.__name__}", found, how)
+            raise files.corrupt(path, f"{key!r} as {kind.__name__}", found)
     if metadata["format"] != FORMAT:
-        raise files.corrupt(path, f"format {FORMAT}", f"format {metadata['format']}", how)
+        raise files.corrupt(path, f"format {FORMAT}", f"format {metadata['format']}")
     if not metadata["files"] or not 1 <= metadata["dimension"] <= MAX_DIMENSION:
         found = f"{len(metadata['files'])} files, dimension {metadata['dimension']}"
-        raise files.corrupt(path, f"files and a dimension from 1 to {MAX_DIMENSION}", found, how)
+        raise files.corrupt(path, f"files and a dimension from 1 to {MAX_DIMENSION}", found)
     for key in ("class_names", "sources"):
         if metadata[key] != sorted(set(map(str, metadata[key]))):
-            raise files.corrupt(path, f"{key!r} sorted texts", f"{metadata[key]!r:.60}", how)
+            raise files.corrupt(path, f"{key!r} sorted texts", f"{metadata[key]!r:.60}")
     return metadata
 
 
 def _read_columns(
-    folder: pathlib.Path, metadata: Mapping[str, Any], how: str
+    folder: pathlib.Path, metadata: Mapping[str, Any]
 ) -> tuple[dict[str, np.ndarray], int]:
     """Columns of all files, in the order of the files, and their checksum."""
     chunks: list[Mapping[str, np.ndarray]] = []
     total = 0
     for name, expected in sorted(metadata["files"].items()):
-        path = files.find(folder, (name,), how)
+        path = files.find(folder, name)
         found = 0
-        for chunk, part in _read_file(path, metadata["dimension"], how):
+        for chunk, part in _read_file(path, metadata["dimension"]):
             chunks.append(chunk)
             found += len(chunk["id"])
             total = add_checksums(total, part)
         if found != expected:
-            raise files.corrupt(path, f"{expected} records", f"{found}", how)
+            raise files.corrupt(path, f"{expected} records", found)
     if not chunks:
-        raise files.corrupt(folder / METADATA, "files with records", "no record", how)
+        raise files.corrupt(folder / METADATA, "files with records", "no record")
     # Texts of one chunk may be longer than those of another: NumPy finds the common width.
     return {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}, total
 
 
-def _read_file(
-    path: pathlib.Path, dimension: int, how: str
-) -> Iterator[tuple[dict[str, np.ndarray], int]]:
+def _read_file(path: pathlib.Path, dimension: int) -> Iterator[tuple[dict[str, np.ndarray], int]]:
     """Columns and checksum of chunks of one file."""
     import tensorflow as tf
 
@@ -182,23 +173,21 @@ def _read_file(
             yield columns, checksum(serialized)
     except tf.errors.OpError as error:  # Cut off, other bytes, other features.
         expected = f"whole TFRecords with embeddings of dimension {dimension}"
-        raise files.corrupt(path, expected, f"{error.message:.200}", how) from error
+        raise files.corrupt(path, expected, f"{error.message:.200}") from error
 
 
-def _numbered(
-    path: pathlib.Path, key: str, values: np.ndarray, names: Sequence[str], how: str
-) -> np.ndarray:
+def _numbered(path: pathlib.Path, key: str, values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Positions of texts in a list of names: int32 [n]."""
     present, inverse = np.unique(values, return_inverse=True)
     number = {name.encode(): index for index, name in enumerate(names)}
     if unknown := [name for name in present.tolist() if name not in number]:
         expected = f"a {key} of {list(names)!r:.200}"
-        raise files.corrupt(path, expected, f"a record with {unknown[0].decode()!r}", how)
+        raise files.corrupt(path, expected, f"a record with {unknown[0].decode()!r}")
     return np.array([number[name] for name in present.tolist()], np.int32)[inverse.reshape(-1)]
 
 
 def _check_counts(
-    path: pathlib.Path, metadata: Mapping[str, Any], splits: np.ndarray, labels: np.ndarray, how
+    path: pathlib.Path, metadata: Mapping[str, Any], splits: np.ndarray, labels: np.ndarray
 ) -> None:
     names = metadata["class_names"]
     counted = np.bincount(splits * len(names) + labels, minlength=len(SPLITS) * len(names))
@@ -208,4 +197,4 @@ def _check_counts(
     }
     found = {split: counts for split, counts in found.items() if counts}
     if found != metadata["counts"]:
-        raise files.corrupt(path, f"counts {metadata['counts']!r:.200}", f"{found!r:.200}", how)
+        raise files.corrupt(path, f"counts {metadata['counts']!r:.200}", f"{found!r:.200}")

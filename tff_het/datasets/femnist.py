@@ -25,6 +25,7 @@ _Writers = dict[str, tuple[np.ndarray, np.ndarray]]
 """Writer -> images uint8 [n, 28, 28] and labels int32 [n]."""
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads FEMNIST (Caldas et al. 2018, LEAF): 62 classes, 0-9, A-Z, a-z, about 3,500 writers.
 
@@ -75,42 +76,39 @@ def _read_split(folder: pathlib.Path) -> _Writers:
     paths = sorted(folder.glob("*.json"))
     if not paths:
         found = "none there" if folder.is_dir() else "no such folder"
-        raise FileNotFoundError(f"Expected LEAF's .json files in {folder}; {found}. {_HOW}")
+        raise files.MissingError(f"Expected LEAF's .json files in {folder}; {found}.")
     writers: _Writers = {}
     for path in paths:
         for writer, examples in _read_file(path).items():
             if writer in writers:
-                raise files.corrupt(
-                    path, "each writer in one file", f"{writer!r} in an earlier one too", _HOW
-                )
+                found = f"{writer!r} in an earlier one too"
+                raise files.corrupt(path, "each writer in one file", found)
             writers[writer] = examples
     if not writers:
-        raise files.corrupt(folder, "a writer with examples", "none", _HOW)
+        raise files.corrupt(folder, "a writer with examples", "none")
     return writers
 
 
 def _read_file(path: pathlib.Path) -> _Writers:
-    content = files.from_json(path, "a complete JSON file", path.read_bytes(), _HOW)
+    content = files.from_json(path, "a complete JSON file", path.read_bytes())
     keys = ("users", "num_samples", "user_data")
     if not isinstance(content, dict) or any(key not in content for key in keys):
         found = sorted(content) if isinstance(content, dict) else type(content).__name__
-        raise files.corrupt(path, f"an object with {keys}", f"{found}", _HOW)
+        raise files.corrupt(path, f"an object with {keys}", found)
     users, sizes, entries = (content[key] for key in keys)
     expected = "one name, one size and one entry in user_data for each user"
     for key, value, form in zip(keys, (users, sizes, entries), (list, list, dict), strict=True):
         if not isinstance(value, form):
-            raise files.corrupt(path, expected, f"{key} is {type(value).__name__}", _HOW)
+            raise files.corrupt(path, expected, f"{key} is {type(value).__name__}")
     are_names = all(isinstance(user, str) for user in users)
     if not are_names or len(users) != len(sizes) or sorted(users) != sorted(entries):
         found = f"{len(users)} users, {len(sizes)} sizes, {len(entries)} entries"
-        raise files.corrupt(path, expected, found, _HOW)
+        raise files.corrupt(path, expected, found)
     writers = {}
     for writer, size in zip(users, sizes, strict=True):
         images, labels = _read_writer(path, writer, entries[writer])
         if len(labels) != size:
-            raise files.corrupt(
-                path, f"{size} examples of writer {writer!r}", f"{len(labels)}", _HOW
-            )
+            raise files.corrupt(path, f"{size} examples of writer {writer!r}", len(labels))
         if size:
             writers[writer] = images, labels
     return writers
@@ -121,26 +119,16 @@ def _read_writer(path: pathlib.Path, writer: str, entry: Any) -> tuple[np.ndarra
         # NumPy is told no dtype: it would make numbers of texts.
         pixels, labels = np.array(entry["x"]), np.array(entry["y"]).reshape(-1)
     except (KeyError, TypeError, ValueError) as error:
-        raise files.corrupt(
-            path, f"numbers x and y of writer {writer!r}", f"{error!r}", _HOW
-        ) from error
+        raise files.corrupt(path, f"numbers x and y of writer {writer!r}", repr(error)) from error
     if not pixels.size and not labels.size:
         return np.zeros((0, *_IMAGE_SHAPE), np.uint8), np.zeros(0, np.int32)
-    labels = files.whole_numbers(path, f"y of writer {writer!r}", labels, _HOW)
+    labels = files.whole_numbers(path, f"y of writer {writer!r}", labels)
     if pixels.shape != (len(labels), _NUM_PIXELS) or pixels.dtype.kind not in "iuf":
-        raise files.corrupt(
-            path,
-            f"numbers x [{len(labels)}, {_NUM_PIXELS}] of writer {writer!r}",
-            f"{pixels.dtype} {list(pixels.shape)}",
-            _HOW,
-        )
+        expected = f"numbers x [{len(labels)}, {_NUM_PIXELS}] of writer {writer!r}"
+        raise files.corrupt(path, expected, files.form(pixels))
     if not (pixels.min() >= 0 and pixels.max() <= 1):  # Written so that NaN is refused as well.
-        raise files.corrupt(
-            path,
-            f"pixels 0..1 of writer {writer!r}",
-            f"{pixels.min():g}..{pixels.max():g}",
-            _HOW,
-        )
+        found = f"{pixels.min():g}..{pixels.max():g}"
+        raise files.corrupt(path, f"pixels 0..1 of writer {writer!r}", found)
     return _to_uint8(pixels), labels
 
 

@@ -29,7 +29,6 @@ _URLS = {
     "mnist": "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
 }
-_PREFIXES = {"train": "train", "test": "t10k"}
 _IMAGE_SIZE = 28  # [pixels]
 
 
@@ -66,32 +65,24 @@ def load(name: str, data_dir: pathlib.Path | None) -> Dataset:
     )
     if data_dir is None:
         return download.load_images(name, _CLASS_NAMES[name], _URLS[name], how)
-    how += download.OR
     folder = data_dir / name
-    splits = {split: _read_split(folder, prefix, how) for split, prefix in _PREFIXES.items()}
-    return Dataset(name, splits["train"], splits["test"], _CLASS_NAMES[name], f"idx files {folder}")
+    with files.explained(how + download.OR):
+        train, test = (_read_split(folder, prefix) for prefix in ("train", "t10k"))
+    return Dataset(name, train, test, _CLASS_NAMES[name], f"idx files {folder}")
 
 
-def _read_split(folder: pathlib.Path, prefix: str, how: str) -> dict[str, np.ndarray]:
-    image_path = _find(folder, f"{prefix}-images-idx3-ubyte", how)
-    label_path = _find(folder, f"{prefix}-labels-idx1-ubyte", how)
-    images = _read_idx(image_path, (None, _IMAGE_SIZE, _IMAGE_SIZE), how)
-    labels = _read_idx(label_path, (None,), how)
+def _read_split(folder: pathlib.Path, prefix: str) -> dict[str, np.ndarray]:
+    stems = (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
+    image_path, label_path = (files.find(folder, f"{stem}.gz", stem) for stem in stems)
+    images = _read_idx(image_path, (None, _IMAGE_SIZE, _IMAGE_SIZE))
+    labels = _read_idx(label_path, (None,))
     if len(images) != len(labels):
-        raise files.corrupt(
-            label_path,
-            f"as many labels as {image_path.name} has images, {len(images)}",
-            f"{len(labels)} labels",
-            how,
-        )
+        expected = f"as many labels as {image_path.name} has images, {len(images)}"
+        raise files.corrupt(label_path, expected, f"{len(labels)} labels")
     return {"x": images[..., None], "y": labels.astype(np.int32)}
 
 
-def _find(folder: pathlib.Path, stem: str, how: str) -> pathlib.Path:
-    return files.find(folder, (f"{stem}.gz", stem), how)
-
-
-def _read_idx(path: pathlib.Path, shape: tuple[int | None, ...], how: str) -> np.ndarray:
+def _read_idx(path: pathlib.Path, shape: tuple[int | None, ...]) -> np.ndarray:
     """Reads an idx file of bytes.
 
     The form: two zero bytes, a byte for the type (8: unsigned byte), a byte for the number of
@@ -100,7 +91,6 @@ def _read_idx(path: pathlib.Path, shape: tuple[int | None, ...], how: str) -> np
     Args:
       path: The file; unpacked first where the name ends in `.gz`.
       shape: What the dimensions must be; None stands for any.
-      how: How to get the file.
 
     Returns:
       uint8 array of the shape in the header.
@@ -108,28 +98,19 @@ def _read_idx(path: pathlib.Path, shape: tuple[int | None, ...], how: str) -> np
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise files.corrupt(path, "a complete gzip file", str(error), how) from error
+        raise files.corrupt(path, "a complete gzip file", error) from error
     magic = bytes([0, 0, 8, len(shape)])
     if content[:4] != magic:
-        raise files.corrupt(
-            path,
-            f"an idx file of bytes in {len(shape)} dimensions (it starts with {magic.hex()})",
-            f"a start of {content[:4].hex() or 'nothing'}",
-            how,
-        )
+        expected = f"an idx file of bytes in {len(shape)} dimensions (it starts with {magic.hex()})"
+        raise files.corrupt(path, expected, f"a start of {content[:4].hex() or 'nothing'}")
     header_size = 4 + 4 * len(shape)
     if len(content) < header_size:
-        raise files.corrupt(
-            path, f"a header of {header_size} bytes", f"{len(content)} bytes in all", how
-        )
+        found = f"{len(content)} bytes in all"
+        raise files.corrupt(path, f"a header of {header_size} bytes", found)
     dims = tuple(np.frombuffer(content, ">u4", count=len(shape), offset=4).tolist())
     if any(want not in (None, dim) for want, dim in zip(shape, dims, strict=True)):
-        raise files.corrupt(path, f"dimensions {shape} (None: any)", f"{dims}", how)
+        raise files.corrupt(path, f"dimensions {shape} (None: any)", dims)
     if len(content) - header_size != math.prod(dims):
-        raise files.corrupt(
-            path,
-            f"{math.prod(dims)} values, as its header {dims} says",
-            f"{len(content) - header_size} bytes",
-            how,
-        )
+        expected = f"{math.prod(dims)} values, as its header {dims} says"
+        raise files.corrupt(path, expected, f"{len(content) - header_size} bytes")
     return np.frombuffer(content, np.uint8, offset=header_size).reshape(dims)

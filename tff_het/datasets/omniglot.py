@@ -6,6 +6,7 @@ import numpy as np
 
 from tff_het.datasets import files
 from tff_het.datasets.dataset import Dataset
+from tff_het.kinds import Whole
 
 _FILE = "omniglot_small28.npz"
 _SPLIT_SEED = 0
@@ -17,7 +18,8 @@ _HOW = (
 )
 
 
-def load(data_dir: pathlib.Path | None) -> Dataset:
+@files.explained(_HOW)
+def load(data_dir: pathlib.Path | None, *, max_characters: Whole | None = None) -> Dataset:
     """Loads Omniglot (Lake et al. 2015): a class per character, a writer column.
 
     Each writer drew each character of one alphabet once, so that a split must cut both ways. Ours:
@@ -28,6 +30,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
     Args:
       data_dir: Holds `omniglot/omniglot_small28.npz`.
+      max_characters: Keep at most this many characters, the first of the file; None keeps all.
 
     Returns:
       `x` uint8 [n, 28, 28, 1]; `y`, the character; `writer` and `alphabet`, int32 [n].
@@ -36,28 +39,22 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       FileNotFoundError: The file is missing, or data_dir is None.
       ValueError: The file is corrupt or its arrays do not fit together.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'omniglot' is read from a file: pass data_dir. {_HOW}")
-    path = files.find(data_dir / "omniglot", (_FILE,), _HOW)
-    arrays = files.read_npz(path, ("x", "label", "alphabet", "writer"), _HOW)
+    path = files.find(files.folder(data_dir, "omniglot"), _FILE)
+    arrays = files.read_npz(path, ("x", "label", "alphabet", "writer"))
     images = arrays["x"]
     if images.dtype != np.uint8 or not images.size or images.shape[1:] != (28, 28):
-        raise files.corrupt(
-            path, "x uint8 [n, 28, 28], n > 0", f"{images.dtype} {list(images.shape)}", _HOW
-        )
+        raise files.corrupt(path, "x uint8 [n, 28, 28], n > 0", files.form(images))
     columns = {
-        name: files.whole_numbers(path, key, arrays[key], _HOW, length=len(images))
+        name: files.whole_numbers(path, key, arrays[key], length=len(images))
         for name, key in (("y", "label"), ("writer", "writer"), ("alphabet", "alphabet"))
     }
     columns["x"] = images[..., None]
     in_test = _in_test(columns["y"], columns["writer"], columns["alphabet"])
-    train = {key: column[~in_test] for key, column in columns.items()}
-    test = {key: column[in_test] for key, column in columns.items()}
-    if "char_names" in arrays:
-        class_names = files.texts(path, "char_names", arrays["char_names"], _HOW)
-    else:
-        class_names = files.classes_of(path, columns["y"], _HOW)
-    return Dataset("omniglot", train, test, class_names, f"file {path}")
+    class_names = files.class_names(path, columns["y"], arrays.get("char_names"), "char_names")
+    kept = columns["y"] < (max_characters or np.inf)
+    train = {key: column[kept & ~in_test] for key, column in columns.items()}
+    test = {key: column[kept & in_test] for key, column in columns.items()}
+    return Dataset("omniglot", train, test, class_names[:max_characters], f"file {path}")
 
 
 def _in_test(labels: np.ndarray, writers: np.ndarray, alphabets: np.ndarray) -> np.ndarray:

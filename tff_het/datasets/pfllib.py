@@ -30,6 +30,7 @@ class _Arrays(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name}, which is no array")
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads PFLlib's per-client folders; `--partition=groups` gives each client its own.
 
@@ -45,27 +46,26 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       FileNotFoundError: A folder or file is missing, or data_dir is None.
       ValueError: A file is corrupt, or holds something else than arrays.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'pfllib' is read from files: pass data_dir. {_HOW}")
-    root = data_dir if (data_dir / "train").is_dir() else data_dir / "pfllib"
+    root = files.folder(data_dir, "pfllib", own="train")
     train, test = (_split(root / split) for split in ("train", "test"))
     labels = np.concatenate([train["y"], test["y"]])
-    return Dataset("pfllib", train, test, files.classes_of(root, labels, _HOW), f"files in {root}")
+    class_names = files.class_names(root, labels)
+    return Dataset("pfllib", train, test, class_names, f"files in {root}")
 
 
 def _split(folder: pathlib.Path) -> dict[str, np.ndarray]:
     paths = {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isdecimal()}
     if sorted(paths) != list(range(len(paths))) or not paths:
-        raise FileNotFoundError(
-            f"Expected 0.npz, 1.npz, ... without a gap in {folder}; found "
-            f"{sorted(paths)[:10] or 'none'}. {_HOW}"
+        found = sorted(paths)[:10] or "none"
+        raise files.MissingError(
+            f"Expected 0.npz, 1.npz, ... without a gap in {folder}; found {found}."
         )
     parts = [_read(paths[client]) for client in range(len(paths))]
     sizes = [len(part["y"]) for part in parts]
     try:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in ("x", "y")}
     except ValueError as error:
-        raise files.corrupt(folder, "examples of one shape", str(error), _HOW) from error
+        raise files.corrupt(folder, "examples of one shape", error) from error
     return joined | {"client": np.repeat(np.arange(len(parts), dtype=np.int32), sizes)}
 
 
@@ -84,9 +84,9 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
         x, y = np.asarray(data["x"]), np.asarray(data["y"])
     # A damaged file leads to errors of zipfile, pickle and others: all mean the same here.
     except Exception as error:
-        raise files.corrupt(path, expected, str(error) or repr(error), _HOW) from error
+        raise files.corrupt(path, expected, str(error) or repr(error)) from error
     if x.dtype.kind not in "fiu" or x.ndim < 2 or len(x) != len(y):
-        raise files.corrupt(path, expected, f"x {x.dtype} {x.shape}, y {y.shape}", _HOW)
+        raise files.corrupt(path, expected, f"x {x.dtype} {x.shape}, y {y.shape}")
     x = x.astype(np.float32)
-    labels = files.whole_numbers(path, "y", y, _HOW)
+    labels = files.whole_numbers(path, "y", y)
     return {"x": np.moveaxis(x, 1, -1) if x.ndim == 4 else x, "y": labels}

@@ -22,6 +22,7 @@ _HOW = (
 )
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads flows of several networks, of which the 35 most frequent classes are kept.
 
@@ -46,9 +47,7 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       FileNotFoundError: There is neither file, or data_dir is None.
       ValueError: The file is corrupt or its arrays do not fit together.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'traffic' is read from a file: pass data_dir. {_HOW}")
-    path = files.find(data_dir / "traffic", _FILES, _HOW)
+    path = files.find(files.folder(data_dir, "traffic"), *_FILES)
     all_flows, names = _read_csv(path) if path.suffix == ".csv" else _read_npz(path)
     flows, class_names = _most_frequent(all_flows, names)
     in_test = _in_test(flows["x"], flows["y"])
@@ -59,30 +58,20 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
 def _read_npz(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """All flows, and the names of their labels."""
-    arrays = files.read_npz(path, ("packet_lengths", "label", "network", "label_names"), _HOW)
+    arrays = files.read_npz(path, ("packet_lengths", "label", "network", "label_names"))
     lengths, names = arrays["packet_lengths"], arrays["label_names"]
     if lengths.dtype != np.int16 or not lengths.size or lengths.shape[1:] != (_NUM_PACKETS,):
-        raise files.corrupt(
-            path,
-            f"packet_lengths int16 [n, {_NUM_PACKETS}], n > 0",
-            f"{lengths.dtype} {list(lengths.shape)}",
-            _HOW,
-        )
+        expected = f"packet_lengths int16 [n, {_NUM_PACKETS}], n > 0"
+        raise files.corrupt(path, expected, files.form(lengths))
     labels, networks = (
-        files.whole_numbers(path, key, arrays[key], _HOW, length=len(lengths))
+        files.whole_numbers(path, key, arrays[key], length=len(lengths))
         for key in ("label", "network")
     )
     if names.ndim != 1 or names.dtype.kind != "U" or len(np.unique(names)) != len(names):
-        raise files.corrupt(
-            path, "label_names as different texts", f"{names.dtype} {list(names.shape)}", _HOW
-        )
+        raise files.corrupt(path, "label_names as different texts", files.form(names))
     if labels.min() < 0 or labels.max() >= len(names):
-        raise files.corrupt(
-            path,
-            f"labels 0..{len(names) - 1}, one for each of label_names",
-            f"{labels.min()}..{labels.max()}",
-            _HOW,
-        )
+        expected = f"labels 0..{len(names) - 1}, one for each of label_names"
+        raise files.corrupt(path, expected, f"{labels.min()}..{labels.max()}")
     return {"x": lengths, "y": labels, "network": networks}, names
 
 
@@ -92,9 +81,9 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
         try:
             header, *rows = [*csv.reader(file)] or [[]]
         except csv.Error as error:
-            raise files.corrupt(path, "comma-separated text", str(error), _HOW) from error
+            raise files.corrupt(path, "comma-separated text", error) from error
     if header != _CSV_HEADER:
-        raise files.corrupt(path, f"the header {_CSV_HEADER}", f"{header!r:.200}", _HOW)
+        raise files.corrupt(path, f"the header {_CSV_HEADER}", f"{header!r:.200}")
     numbers, labels = np.zeros((len(rows), _NUM_PACKETS + 1), np.int64), []
     for index, row in enumerate(rows):
         try:
@@ -104,19 +93,16 @@ def _read_csv(path: pathlib.Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
                 raise ValueError("The label is empty.")
         # Not whole numbers, of too many digits, or not as many as there should be.
         except (ValueError, OverflowError) as error:
-            raise files.corrupt(
-                path,
-                f"{_NUM_PACKETS} whole numbers, a label and a whole number in line {index + 2}",
-                f"{row!r:.200}",
-                _HOW,
-            ) from error
+            expected = f"{_NUM_PACKETS} whole numbers, a label and a whole number"
+            expected += f" in line {index + 2}"
+            raise files.corrupt(path, expected, f"{row!r:.200}") from error
         labels.append(label)
     lengths, limits = numbers[:, :_NUM_PACKETS], np.iinfo(np.int16)
     if not rows or lengths.min() < limits.min or lengths.max() > limits.max:
         found = f"{lengths.min()}..{lengths.max()}" if rows else "no flows"
-        raise files.corrupt(path, f"flows of lengths {limits.min}..{limits.max}", found, _HOW)
+        raise files.corrupt(path, f"flows of lengths {limits.min}..{limits.max}", found)
     names, numbered = np.unique(labels, return_inverse=True)
-    networks = files.whole_numbers(path, "networks", numbers[:, _NUM_PACKETS], _HOW)
+    networks = files.whole_numbers(path, "networks", numbers[:, _NUM_PACKETS])
     flows = {"x": lengths.astype(np.int16), "y": numbered.astype(np.int32), "network": networks}
     return flows, names
 

@@ -11,6 +11,7 @@ from tff_het.datasets import embedding_files, files
 from tff_het.datasets.dataset import Dataset
 
 PADDING, UNKNOWN = "<padding>", "<unknown>"  # Words 0 and 1.
+_MAX_WORDS = 16  # Of VQA v2, one question in a thousand is longer.
 _WORD = re.compile(r"[a-z0-9']+")
 _FILE_NUMBER = re.compile(r"(?<!\d)0*(\d{1,9})\.\w+$")  # Those fit int32.
 
@@ -66,29 +67,28 @@ def encode(texts: Sequence[str], known: Sequence[str], length: int) -> np.ndarra
     return found
 
 
-def image_embeddings(folder: pathlib.Path, how_to_get: str) -> dict[str, Images]:
+def image_embeddings(folder: pathlib.Path) -> dict[str, Images]:
     """Embeddings of images, by split and by the number at the end of the image's file name.
 
     Args:
       folder: As `embeddings.extract` writes it.
-      how_to_get: One sentence for error messages.
 
     Raises:
       FileNotFoundError: A file is missing.
       ValueError: A file is damaged, an image's name has no number, or two have the same.
     """
-    records = embedding_files.read(folder, how_to_get)
+    records = embedding_files.read(folder)
     path = folder / embedding_files.METADATA
     found: dict[str, dict[int, int]] = {split: {} for split in embedding_files.SPLITS}
     for row, (name, split) in enumerate(zip(records.ids.tolist(), records.splits, strict=True)):
         match = _FILE_NUMBER.search(name.decode())
         if match is None:
             expected = "images named <number>.png, a number of at most 9 digits"
-            raise files.corrupt(path, expected, f"{name.decode()!r}", how_to_get)
+            raise files.corrupt(path, expected, f"{name.decode()!r}")
         rows = found[embedding_files.SPLITS[split]]
         if rows.setdefault(int(match[1]), row) != row:
             expected = "one image of each number in a split"
-            raise files.corrupt(path, expected, f"a second one, {name.decode()!r}", how_to_get)
+            raise files.corrupt(path, expected, f"a second one, {name.decode()!r}")
     return {split: Images(records.embeddings, rows) for split, rows in found.items()}
 
 
@@ -97,10 +97,7 @@ def dataset(
     asked: Mapping[str, Sequence[Question]],
     images: Mapping[str, Images],
     answers: Sequence[str],
-    *,
-    max_words: int,
     source: str,
-    how_to_get: str,
 ) -> Dataset:
     """Makes a data set with a row for each question.
 
@@ -109,29 +106,28 @@ def dataset(
       asked: The questions of 'train' and 'test'; their answers are among `answers`.
       images: What they are about.
       answers: The classes.
-      max_words: Words of a question that are kept; fewer, if no training question has that many.
       source: Where it all comes from, for people.
-      how_to_get: One sentence for error messages.
 
     Returns:
       `x`, the image, once for each question about it; `question` int32 [n, words], its words in
-      the vocabulary of the training questions; `y`, the answer; `image` int32, the image's number.
+      the vocabulary of the training questions, up to 16 (fewer, if no training question has that
+      many); `y`, the answer; `image` int32, the image's number.
 
     Raises:
       ValueError: A split has no questions, or they are about images that are not there.
     """
     for split, questions in asked.items():
         if not questions:
-            raise ValueError(f"{source}: expected {split} questions; found 0. {how_to_get}")
+            raise files.UnusableError(f"{source}: expected {split} questions; found 0.")
         missing = {question.image for question in questions} - set(images[split].rows)
         if missing:
-            raise ValueError(
+            raise files.UnusableError(
                 f"{source}: expected the image of each {split} question; found none of"
-                f" {len(missing)} of them, such as number {min(missing)}. {how_to_get}"
+                f" {len(missing)} of them, such as number {min(missing)}."
             )
     texts = {split: [question.text for question in asked[split]] for split in asked}
     known = vocabulary(texts["train"])
-    length = min(max_words, max(len(words(text)) for text in texts["train"]))
+    length = min(_MAX_WORDS, max(len(words(text)) for text in texts["train"]))
     number = {answer: index for index, answer in enumerate(answers)}
     columns = {
         split: {

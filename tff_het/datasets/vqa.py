@@ -12,7 +12,6 @@ from tff_het.datasets.dataset import Dataset
 from tff_het.datasets.visual_questions import Images, Question
 
 _NUM_ANSWERS = 1000  # K of Antol et al. (2015).
-_MAX_WORDS = 16  # One question in a thousand is longer.
 # Split -> the official files, and those of smaller selections in the same form. The answers to the
 # official test questions are not public: the validation questions are tested on.
 _QUESTIONS = {
@@ -34,6 +33,7 @@ _HOW_IMAGES = (
 )
 
 
+@files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Loads VQA v2 (Goyal et al. 2017).
 
@@ -57,36 +57,23 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       FileNotFoundError: A file is missing, or data_dir is None.
       ValueError: A file is truncated, corrupt or of another form.
     """
-    if data_dir is None:
-        raise FileNotFoundError(f"'vqa' is read from files: pass data_dir. {_HOW}")
-    folder = data_dir / "vqa"
+    folder = files.folder(data_dir, "vqa")
     asked = {split: _questions(folder, split) for split in embedding_files.SPLITS}
     counts = collections.Counter(question.answer for question in asked["train"])
     answers = sorted(counts, key=lambda answer: (-counts[answer], answer))[:_NUM_ANSWERS]
     known = set(answers)
     asked = {split: [q for q in of if q.answer in known] for split, of in asked.items()}
-    return visual_questions.dataset(
-        "vqa",
-        asked,
-        _images(folder / "embeddings"),
-        answers,
-        max_words=_MAX_WORDS,
-        source=f"files in {folder}",
-        how_to_get=_HOW_IMAGES,
-    )
-
-
-def _images(folder: pathlib.Path) -> dict[str, Images]:
-    """All images for both splits: COCO's numbers are unique, and selections may mix its splits."""
-    train, test = visual_questions.image_embeddings(folder, _HOW_IMAGES).values()
-    every = Images(train.x, {**train.rows, **test.rows})
-    return dict.fromkeys(embedding_files.SPLITS, every)
+    with files.explained(_HOW_IMAGES):
+        train, test = visual_questions.image_embeddings(folder / "embeddings").values()
+        # All for both splits: COCO's numbers are unique, and selections may mix its splits.
+        images = dict.fromkeys(asked, Images(train.x, {**train.rows, **test.rows}))
+        return visual_questions.dataset("vqa", asked, images, answers, f"files in {folder}")
 
 
 def _questions(folder: pathlib.Path, split: str) -> list[Question]:
     """All questions of a split that have an answer, in the order of their file."""
-    path = files.find(folder, _QUESTIONS[split], _HOW)
-    answers_path = files.find(folder, _ANNOTATIONS[split], _HOW)
+    path = files.find(folder, *_QUESTIONS[split])
+    answers_path = files.find(folder, *_ANNOTATIONS[split])
     answers: dict[int, str] = {}
     for entry in _entries(answers_path, "annotations"):
         match entry:
@@ -94,18 +81,18 @@ def _questions(folder: pathlib.Path, split: str) -> list[Question]:
                 answers[number] = answer
             case _:
                 expected = "annotations with question_id and multiple_choice_answer"
-                raise files.corrupt(answers_path, expected, f"{entry!r:.200}", _HOW)
+                raise files.corrupt(answers_path, expected, f"{entry!r:.200}")
     found = []
     for entry in _entries(path, "questions"):
         match entry:
             case {"question_id": int(number), "image_id": int(image), "question": str(text)}:
                 if number not in answers:
                     expected = f"an answer to question {number} of {path.name}"
-                    raise files.corrupt(answers_path, expected, "none", _HOW)
+                    raise files.corrupt(answers_path, expected, "none")
                 found.append(Question(text, answers[number], image))
             case _:
                 expected = "questions with question_id, image_id and question"
-                raise files.corrupt(path, expected, f"{entry!r:.200}", _HOW)
+                raise files.corrupt(path, expected, f"{entry!r:.200}")
     return found
 
 
@@ -116,8 +103,8 @@ def _entries(path: pathlib.Path, key: str) -> list[Mapping[str, Any]]:
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:  # Cut off.
-        raise files.corrupt(path, expected, str(error), _HOW) from error
-    found = files.from_json(path, expected, content, _HOW)
+        raise files.corrupt(path, expected, error) from error
+    found = files.from_json(path, expected, content)
     if not isinstance(found, dict) or not isinstance(found.get(key), list):
-        raise files.corrupt(path, f"a JSON object with a list {key!r}", f"{found!r:.60}", _HOW)
+        raise files.corrupt(path, f"a JSON object with a list {key!r}", f"{found!r:.60}")
     return found[key]

@@ -26,14 +26,7 @@ def examples(
 def class_counts(
     acquisition: acquiring.Acquisition, state: ClientState, labels: np.ndarray, num_classes: int
 ) -> np.ndarray:
-    """Returns how many of each class were acquired, int64 [acquisitions, classes].
-
-    Args:
-      acquisition: The settings that the client was trained with.
-      state: The client's.
-      labels: Those of its training examples, integers [n].
-      num_classes: How many classes there are.
-    """
+    """Returns their number by class, int64 [acquisitions, classes]; arguments as of `examples`."""
     acquired = examples(acquisition, state, labels)
     counts = [np.bincount(labels[places], minlength=num_classes) for places in acquired]
     return np.array(counts, np.int64).reshape(len(acquired), num_classes)

@@ -14,7 +14,7 @@ What all this is to be compared with, sending the examples themselves once, is `
 import dataclasses
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,42 +26,17 @@ from tff_het.clients import Population
 from tff_het.learning.process import FederatedProcess
 
 
-class UnknownSizeError(ValueError):
-    """What travels has no size before the values are known, or none apart from the runtime's."""
-
-
 class Transfer(NamedTuple):
     """One value that crosses between the server and each client.
 
     Attributes:
-      operator: The TFF operator that moves it, such as 'federated_broadcast'.
       to_server: True from the client to the server, False the other way.
       value_type: The type of what one client receives or sends, without placement.
       num_bytes: Its size for one client.
     """
 
-    operator: str
     to_server: bool
     value_type: tff.Type
-    num_bytes: int
-
-
-class Traffic(NamedTuple):
-    """Bytes up (clients to server) and down (server to clients)."""
-
-    bytes_up: int
-    bytes_down: int
-
-
-class LocalModels(NamedTuple):
-    """What the local variables of clients come to.
-
-    Attributes:
-      parameters: Numbers.
-      num_bytes: Bytes, as they are stored.
-    """
-
-    parameters: int
     num_bytes: int
 
 
@@ -71,13 +46,13 @@ class Ledger:
 
     Attributes:
       parameters_total: Numbers in a client's whole model.
-      parameters_sent: Those of the global variables: how many of the model's
-        numbers travel each way when nothing is compressed.
+      parameters_sent: Those of the global variables: how many of the model's numbers travel each
+        way when nothing is compressed.
       bytes_up: Bytes from a client to the server, metrics included. Of an update that is known to
         be 0 but for a share (`ClientWork.upload_share`), that share alone counts.
       bytes_down: Bytes from the server to a client.
-      metrics_bytes_up: How many of `bytes_up` are the client work's training
-        metrics, which no method needs. An aggregator's own are not in here.
+      metrics_bytes_up: How many of `bytes_up` are the client work's training metrics, which no
+        method needs. An aggregator's own are not in here.
     """
 
     parameters_total: int
@@ -86,31 +61,9 @@ class Ledger:
     bytes_down: int
     metrics_bytes_up: int
 
-    def total(self, clients_per_round: Sequence[int]) -> Traffic:
-        """Returns the bytes of several rounds over all clients.
-
-        Args:
-          clients_per_round: [rounds], how many clients took part in each.
-
-        Raises:
-          ValueError: If a number is negative.
-        """
-        if any(number < 0 for number in clients_per_round):
-            raise ValueError(
-                f"Numbers of clients must not be negative, found {min(clients_per_round)}."
-            )
-        client_rounds = sum(map(int, clients_per_round))
-        return Traffic(client_rounds * self.bytes_up, client_rounds * self.bytes_down)
-
 
 def ledger(process: FederatedProcess) -> Ledger:
-    """Returns the ledger of a process.
-
-    Executes nothing.
-
-    Raises:
-      UnknownSizeError: As `transfers`.
-    """
+    """Returns the ledger of a process, executing nothing; errors as of `transfers`."""
     moved = transfers(process.next)
     sent = process.client_update.type_signature.result.member
     metrics_type = sent["metrics"]
@@ -139,23 +92,17 @@ def staying_put(process: FederatedProcess) -> Ledger:
     return Ledger(process.model.num_parameters, 0, 0, 0, 0)
 
 
-def sending_local_models(process: FederatedProcess, num_clients: int) -> LocalModels:
+def sending_local_models(process: FederatedProcess, num_clients: int) -> tuple[int, int]:
     """Returns the cost of sending all clients' local variables to one place, once.
 
     So the ensemble of Liang et al. (2019, LG-FedAvg), footnote 1, gets there after training; the
     global variables are at the server already. See `ensemble.new_test`.
 
-    Args:
-      process: The process.
-      num_clients: How many clients there are, 1 or more.
-
-    Raises:
-      ValueError: If there are none.
+    Returns:
+      How many numbers these are, and their bytes.
     """
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be 1 or more, found {num_clients}.")
     local = [spec for spec in process.model.specs if spec.local]
-    return LocalModels(
+    return (
         num_clients * sum(spec.size for spec in local),
         num_clients * sum(spec.size * spec.dtype.size for spec in local),
     )
@@ -168,51 +115,26 @@ def compressed_bytes(population: Population) -> int:
     others) in their stored dtypes, written by `np.savez_compressed`: a zip archive with zlib's
     deflate at its default level, its headers included.
     """
-    return sum(_compressed_bytes(client.train) for client in population)
-
-
-def _compressed_bytes(examples: Mapping[str, np.ndarray]) -> int:
-    file = io.BytesIO()
-    np.savez_compressed(file, **examples)
-    return file.getbuffer().nbytes
-
-
-def communication_gain(data_bytes: int, traffic: Traffic) -> float:
-    """Returns how many times less travels than if the examples were sent to one place.
-
-    This is the communication gain of Yang et al. (2020, HDAFL), Table 5.
-
-    Args:
-      data_bytes: The examples' size, as `compressed_bytes` gives it.
-      traffic: What a method sends, both ways, in all its rounds; see `Ledger.total`.
-
-    Raises:
-      ValueError: If either is not positive.
-    """
-    sent = traffic.bytes_up + traffic.bytes_down
-    if data_bytes <= 0 or sent <= 0:
-        raise ValueError(
-            "A communication gain needs positive numbers of bytes, found "
-            f"{data_bytes} of data and {sent} sent."
-        )
-    return data_bytes / sent
+    total = 0
+    for client in population:
+        file = io.BytesIO()
+        np.savez_compressed(file, **client.train)
+        total += file.getbuffer().nbytes
+    return total
 
 
 @kept.by_content(size=64)
 def transfers(computation: tff.Computation) -> tuple[Transfer, ...]:
     """Returns what crosses between server and clients, compiled as the runtime compiles it.
 
-    Args:
-      computation: A federated computation.
-
     Returns:
-      The transfers in the order of the compiled computation; one that is called
-      twice is in it twice.
+      The transfers in the order of the compiled computation; one that is called twice is in it
+      twice.
 
     Raises:
-      UnknownSizeError: If a value holds strings, sequences or dimensions that are
-        not fixed, or if `federated_select` is used: whether clients receive
-        their slices or everything is up to the runtime.
+      ValueError: If a value holds strings, sequences or dimensions that are not fixed, or if
+        `federated_select` is used: whether clients receive their slices or everything is up to the
+        runtime.
     """
     found: list[Transfer] = []
 
@@ -234,13 +156,12 @@ def _transfers_of(operator: str, signature: tff.FunctionType) -> Iterator[Transf
         return
     for argument in _federated_types(signature.parameter):
         if operator in ("federated_select", "federated_secure_select"):
-            raise UnknownSizeError(
+            raise ValueError(
                 f"How much {operator} moves is up to the runtime: each client's slices, or all of "
                 f"them. Found one at {argument}."
             )
         if argument.placement is not signature.result.placement:
             yield Transfer(
-                operator=operator,
                 to_server=signature.result.placement is tff.SERVER,
                 value_type=argument.member,
                 num_bytes=num_bytes(argument.member),
@@ -259,15 +180,15 @@ def num_bytes(value_type: tff.Type) -> int:
     """Returns the size of a value of this type: its numbers and nothing around them.
 
     Raises:
-      UnknownSizeError: If the type does not fix it.
+      ValueError: If the type does not fix it.
     """
     if isinstance(value_type, tff.StructType):
         return sum(num_bytes(element) for element in value_type)
     if not isinstance(value_type, tff.TensorType):
-        raise UnknownSizeError(f"The size of a value of type {value_type} depends on the value.")
+        raise ValueError(f"The size of a value of type {value_type} depends on the value.")
     dtype, shape = np.dtype(value_type.dtype), value_type.shape
     if dtype.kind in "OSU" or shape is None or None in shape:
-        raise UnknownSizeError(
+        raise ValueError(
             f"The size of a tensor of type {value_type} depends on its value: measure an encoded "
             "one, or let it have a fixed shape."
         )

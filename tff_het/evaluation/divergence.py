@@ -74,15 +74,15 @@ def correct_by_class(logits: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray
 
 
 def pattern_correlation(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
-    """Returns how alike two models' activations on the same examples are (Figure 12).
+    """Returns how alike two patterns are, such as two models' activations (Figure 12).
 
     Args:
-      one: [n, units], the last hidden layer's activations of one model.
-      other: [n, units], those of another.
+      one: [...], such as the last hidden layer's activations on some examples [n, units].
+      other: The same of another model.
 
     Returns:
-      Pearson's correlation over all examples and units, in [-1, 1]; 0 where one of the patterns is
-      constant, so that nothing of it is found in the other.
+      Pearson's correlation over all values, in [-1, 1]; 0 where one of the patterns is constant, so
+      that nothing of it is found in the other.
 
     Raises:
       ValueError: If their shapes differ or there are fewer than two values.
@@ -93,6 +93,8 @@ def pattern_correlation(one: npt.ArrayLike, other: npt.ArrayLike) -> float:
             f"Two patterns of one shape with two or more values are needed, found {a.shape} and "
             f"{b.shape}."
         )
+    if not np.ptp(a) or not np.ptp(b):
+        return 0.0
     a, b = np.ravel(a) - a.mean(), np.ravel(b) - b.mean()
     scale = np.linalg.norm(a) * np.linalg.norm(b)
-    return float(np.clip(a @ b / scale, -1.0, 1.0)) if scale else 0.0
+    return float(np.clip(a @ b / scale, -1.0, 1.0))

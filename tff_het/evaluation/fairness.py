@@ -57,13 +57,12 @@ class Auc(NamedTuple):
 
     Attributes:
       pooled: Of all clients' examples together; None where that is not determined.
-      mean: Mean of the clients' own; None where no client has one.
-      left_out: How many clients have none, since all of their examples have the same truth.
+      mean: Mean of the clients' own, without those whose examples all have the same truth; None
+        where no client has one.
     """
 
     pooled: float | None
     mean: float | None
-    left_out: int
 
 
 def score(
@@ -133,11 +132,15 @@ def auc(truths: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> Auc:
     Args:
       truths: For each client, int [n], 0 or 1; n may be 0.
       scores: For each client, float [n], higher for 1.
+
+    Raises:
+      ValueError: If there are not as many scores as truths of each client.
     """
-    if len(truths) != len(scores) or any(map(_differ, truths, scores)):
+    found = [[len(one) for one in side] for side in (truths, scores)]
+    if found[0] != found[1]:
         raise ValueError(
             "Expected as many scores as truths of each client; found lengths "
-            f"{[len(t) for t in truths]} and {[len(s) for s in scores]}."
+            f"{found[0]} and {found[1]}."
         )
     own = [
         float(metrics.roc_auc_score(truth, score))
@@ -148,27 +151,11 @@ def auc(truths: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> Auc:
     pooled = None
     if _has_both(together):
         pooled = float(metrics.roc_auc_score(together, np.concatenate(list(scores))))
-    return Auc(pooled, float(np.mean(own)) if own else None, len(truths) - len(own))
-
-
-def _differ(one: np.ndarray, other: np.ndarray) -> bool:
-    return len(one) != len(other)
+    return Auc(pooled, float(np.mean(own)) if own else None)
 
 
 def _has_both(truth: np.ndarray) -> bool:
     return len(np.unique(truth)) > 1
-
-
-class PostFit(NamedTuple):
-    """Leakage of a protected attribute, measured by a classifier fitted after training.
-
-    Attributes:
-      mean: Mean AUC over clients; None where no client has one.
-      left_out: Clients of whose halves one has the attribute's one value alone.
-    """
-
-    mean: float | None
-    left_out: int
 
 
 def logistic(seed: int) -> Any:
@@ -188,7 +175,7 @@ def post_fit(
     classifier: Callable[[int], Any],
     *,
     seed: int,
-) -> PostFit:
+) -> float | None:
     """Fits a classifier on one half of each client's representations, and tests it on the other.
 
     One for each client, also where all clients share an encoder, so that methods are compared by
@@ -200,6 +187,10 @@ def post_fit(
       truths: For each client, the attribute, int [n], 0 or 1.
       classifier: integer seed -> an unfitted classifier of scikit-learn, such as `logistic`.
       seed: Of halves and classifiers.
+
+    Returns:
+      The mean AUC over clients, without those of whose halves one has the attribute's one value
+      alone; None where no client has one.
     """
     found = []
     # On several threads sums have another order each time.
@@ -214,7 +205,7 @@ def post_fit(
             model.fit(x[fitting], truth[fitting])
             scores = model.predict_proba(x[testing])[:, 1]
             found.append(metrics.roc_auc_score(truth[testing], scores))
-    return PostFit(float(np.mean(found)) if found else None, len(truths) - len(found))
+    return float(np.mean(found)) if found else None
 
 
 def _halves(truth: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,24 +28,8 @@ _MAX_SINGLE_CLIENTS = 20
 _BOX_INCHES = 0.8
 _LONG_METHOD = 10  # Characters that fit under a box,
 _LONG_CLIENT = 4  # and under a client.
-_BAND_ALPHA = 0.18
+_ACCURACY = "test accuracy (fraction of examples)"
 _BINS = np.linspace(0.0, 1.0, 21)
-
-
-class Curve(NamedTuple):
-    """A measure over the rounds.
-
-    Attributes:
-      rounds: [n], rounds done when it was measured.
-      mean: [n].
-      low: [n], lower end of a band around it; None without one.
-      high: [n], upper end of the band; None without one.
-    """
-
-    rounds: npt.ArrayLike
-    mean: npt.ArrayLike
-    low: npt.ArrayLike | None = None
-    high: npt.ArrayLike | None = None
 
 
 def sheet(width: float, height: float) -> "Figure":
@@ -56,71 +40,53 @@ def sheet(width: float, height: float) -> "Figure":
 
 
 def accuracy_over_rounds(
-    curves: Mapping[str, Curve],
-    *,
-    band: str = "10th to 90th percentile of clients",
-    ylabel: str = "test accuracy (fraction of examples)",
+    curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
 ) -> "Figure":
-    """Draws a line for each method over the rounds, in a band if there is one.
+    """Draws a line for each method over the rounds.
 
     Args:
-      curves: By the method's name.
-      band: What the bands show; stands above the figure.
-      ylabel: The measure and its unit.
+      curves: By the method's name, [n] rounds done and [n] accuracies.
 
     Raises:
-      ValueError: If there are no curves, the parts of one differ in length, or a
-        band has one end only.
+      ValueError: If there are no curves, or one has not as many accuracies as rounds.
     """
     if not curves:
         raise ValueError("There are no curves to draw.")
     for name, curve in curves.items():
-        lengths = {len(np.atleast_1d(np.asarray(p))) for p in curve if p is not None}
-        if len(lengths) != 1 or (curve.low is None) != (curve.high is None):
+        if np.size(curve[0]) != np.size(curve[1]):
             raise ValueError(
-                f"Curve {name!r} must have as many values as rounds, and both ends of a band or "
-                f"none; found lengths {[None if p is None else np.size(p) for p in curve]}."
+                f"Curve {name!r} must have as many values as rounds; found lengths "
+                f"{list(map(np.size, curve))}."
             )
     from matplotlib.ticker import MaxNLocator
 
     figure = sheet(7.5, 4.2)
     ax = figure.add_subplot()
     for index, (name, curve) in enumerate(curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
+        colour, line = COLOURS[index % len(COLOURS)], _LINES[index % len(_LINES)]
         # A single point makes no line.
-        marker = _MARKERS[index % len(_MARKERS)] if np.size(curve.rounds) == 1 else None
-        line = _LINES[index % len(_LINES)]
-        ax.plot(curve.rounds, curve.mean, color=colour, linestyle=line, marker=marker, label=name)
-        if curve.low is not None and curve.high is not None:
-            ax.fill_between(
-                curve.rounds, curve.low, curve.high, color=colour, alpha=_BAND_ALPHA, linewidth=0
-            )
-    if any(curve.low is not None for curve in curves.values()):
-        ax.set_title(f"bands: {band}", fontsize="small", loc="left", color="dimgrey")
+        marker = _MARKERS[index % len(_MARKERS)] if np.size(curve[0]) == 1 else None
+        ax.plot(*curve, color=colour, linestyle=line, marker=marker, label=name)
     # Beside the axes it hides no curve.
     figure.legend(loc="outside right center", frameon=False)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    ax.set(xlabel="communication round", ylabel=ylabel)
+    ax.set(xlabel="communication round", ylabel=_ACCURACY)
     tidy(ax)
     return figure
 
 
 def accuracy_by_client(
-    results: Mapping[str, npt.ArrayLike],
-    client_labels: Sequence[str],
-    *,
-    ylabel: str = "test accuracy (fraction of examples)",
+    results: Mapping[str, npt.ArrayLike], client_labels: Sequence[str]
 ) -> "Figure":
-    """Draws how a measure is distributed over the clients, a box for each method.
+    """Draws how accuracies are distributed over the clients, a box for each method.
 
-    Boxes reach from the lower to the upper quartile with the median inside,
-    whiskers to the last client within 1.5 times that length. Up to 20 clients
-    are drawn one by one as well, a client's methods joined by a line.
+    Boxes reach from the lower to the upper quartile with the median inside, whiskers to the last
+    client within 1.5 times that length. Up to 20 clients are drawn one by one as well, a client's
+    methods joined by a line.
 
     Args:
       results: By the method's name, [K]; nan where a client was not tested.
       client_labels: [K], the clients' names.
-      ylabel: The measure and its unit.
 
     Raises:
       ValueError: If there are no results, or not one value for each client.
@@ -140,7 +106,7 @@ def accuracy_by_client(
     figure = sheet(sum(widths) + legend_width, 4.2)
     axes = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
     _draw_boxes(axes[0], values)
-    axes[0].set(ylabel=ylabel, xlabel="method")
+    axes[0].set(ylabel=_ACCURACY, xlabel="method")
     if one_by_one:
         _draw_clients(axes[1], values, client_labels)
         figure.legend(loc="outside right center", frameon=False)
@@ -150,12 +116,9 @@ def accuracy_by_client(
 
 
 def histograms_by_group(
-    panels: Mapping[str, Mapping[str, npt.ArrayLike]],
-    *,
-    columns: int = 3,
-    xlabel: str = "client's test accuracy (fraction of examples)",
+    panels: Mapping[str, Mapping[str, npt.ArrayLike]], *, columns: int = 3
 ) -> "Figure":
-    """Draws how a measure is distributed over the clients of each sub-population.
+    """Draws how accuracies are distributed over the clients of each sub-population.
 
     A group's bars add up to 1, so that small groups are seen as well as large ones.
 
@@ -163,7 +126,6 @@ def histograms_by_group(
       panels: By the panel's title (a method), values in [0, 1] by group; nan where a client was not
         tested.
       columns: Panels in a row.
-      xlabel: The measure and its unit.
 
     Raises:
       ValueError: If there are no panels, or one has no value.
@@ -190,7 +152,7 @@ def histograms_by_group(
                 alpha=0.6,
                 label=f"{name} ({len(values)})",
             )
-        ax.set(title=title, xlabel=xlabel, ylabel="share of the group's clients")
+        ax.set(title=title, xlabel=f"client's {_ACCURACY}", ylabel="share of the group's clients")
         # A shared axis leaves them out of all rows but the last.
         ax.tick_params(labelbottom=True, labelleft=True)
         ax.legend(frameon=False)
@@ -210,8 +172,7 @@ def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
 
     Args:
       figure: The figure.
-      path: A file that ends in `.png`; replaced if it exists. Its folder is made
-        if it is missing.
+      path: A file that ends in `.png`; replaced if it exists. Its folder is made if it is missing.
 
     Raises:
       ValueError: If the path does not end in `.png`.

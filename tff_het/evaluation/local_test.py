@@ -15,11 +15,12 @@ from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
 
 _SPLITS = ("train", "validation", "test")
+Scored = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocalTest:
-    """Result of `local_test`; entry k of every array is the population's client k.
+    """Result of `local_test`; entry k of every array is the k-th of the clients that were tested.
 
     Attributes:
       client_ids: The clients' ids.
@@ -29,10 +30,9 @@ class LocalTest:
         examples, or where the model's outputs are not finite.
       rounds: int64 [K], how often each client has trained; 0 means never.
       groups: [K], the clients' sub-populations; empty names where there are none.
-      pooled_auc: With two classes: area under the ROC curve of all clients' examples
-        together, each scored by its own client's model (logit of class 1 minus
-        that of class 0); None with more classes or where one has no examples, nan
-        where the model's outputs are not finite.
+      pooled_auc: With two classes: area under the ROC curve of all clients' examples together, each
+        scored by its own client's model (logit of class 1 minus that of class 0); None with more
+        classes or where one has no examples, nan where the model's outputs are not finite.
     """
 
     client_ids: tuple[str, ...]
@@ -42,21 +42,6 @@ class LocalTest:
     rounds: np.ndarray
     groups: tuple[str, ...]
     pooled_auc: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class GlobalTest:
-    """Result of `global_test`.
-
-    Attributes:
-      num_examples: Examples tested on.
-      accuracy: In [0, 1].
-      loss: Mean cross entropy in nats.
-    """
-
-    num_examples: int
-    accuracy: float
-    loss: float
 
 
 def local_test(
@@ -79,14 +64,14 @@ def local_tests(
     *,
     seed: int = 0,
     adapt: bool = True,
+    clients: Sequence[int] | None = None,
 ) -> dict[str, LocalTest]:
     """Tests every client's own model on the client's own examples.
 
-    This is the "local test" of Liang et al. (2019, LG-FedAvg). A client's model is the
-    global weights with its own local state, or what the method makes of them before it predicts
-    (`FederatedProcess.adapt`). All clients are tested, also those
-    that no round has sampled yet; no more states are held at a time than there
-    are cores.
+    This is the "local test" of Liang et al. (2019, LG-FedAvg). A client's model is the global
+    weights with its own local state, or what the method makes of them before it predicts
+    (`FederatedProcess.adapt`). Also tested are clients that no round has sampled yet; no more
+    states are held at a time than there are cores.
 
     Args:
       process: The process that the states belong to.
@@ -97,6 +82,7 @@ def local_tests(
       splits: Some of 'train', 'validation' and 'test'.
       seed: Of the run, for what adapting draws.
       adapt: Whether clients adapt the model first, where the method has them do so.
+      clients: Places in the population of those tested; all by default.
 
     Returns:
       The result of each split.
@@ -114,7 +100,10 @@ def local_tests(
     server_state = server_state._replace(weights=weights)
     round_num = int(server_state.round)
 
-    def test(index: int) -> list[tuple[int, float, float, int, np.ndarray | None]]:
+    chosen = range(len(population)) if clients is None else clients
+
+    def test(place: int) -> list[tuple[int, float, float, int, Scored | None]]:
+        index = chosen[place]
         client, state = population[index], client_state(index)
         rounds, own = int(state.rounds), weights
         if adapt and process.adapts:
@@ -128,37 +117,36 @@ def local_tests(
             found, scores = Judged(np.nan, np.nan), None
             if num_examples := len(examples["y"]):
                 logits = logits_of(process, own, state, examples, index, client.num_train_examples)
-                found, scores = judge(logits, examples["y"]), _scores(logits)
+                found, scores = judge(logits, examples["y"]), _scored(examples["y"], logits)
             results.append((num_examples, found.accuracy, found.loss, rounds, scores))
         return results
 
-    of_clients = list(in_client_order(test, len(population)))
+    of_clients = list(in_client_order(test, len(chosen)))
     tests = {}
     for split, results in zip(splits, zip(*of_clients, strict=True), strict=True):
         num_examples, accuracy, loss, rounds, scores = zip(*results, strict=True)
-        labels = [getattr(population[index], split)["y"] for index in range(len(population))]
         tests[split] = LocalTest(
-            population.ids,
+            tuple(population.ids[index] for index in chosen),
             np.array(num_examples, np.int64),
             np.array(accuracy, np.float64),
             np.array(loss, np.float64),
             np.array(rounds, np.int64),
-            population.groups,
-            _pooled_auc(labels, scores),
+            tuple(population.groups[index] for index in chosen),
+            _pooled_auc(scores),
         )
     return tests
 
 
-def _scores(logits: np.ndarray) -> np.ndarray | None:
-    """By how much class 1 is preferred, [n]; with two classes alone."""
+def _scored(labels: np.ndarray, logits: np.ndarray) -> Scored | None:
+    """Labels, and by how much class 1 is preferred, [n]; with two classes alone."""
     if logits.shape[-1] != 2:
         return None
     with np.errstate(invalid="ignore"):  # Infinite logits have no difference.
-        return logits[:, 1] - logits[:, 0]
+        return labels, logits[:, 1] - logits[:, 0]
 
 
-def _pooled_auc(labels: Sequence[np.ndarray], scores: Sequence[np.ndarray | None]) -> float | None:
-    pairs = [(y, score) for y, score in zip(labels, scores, strict=True) if score is not None]
+def _pooled_auc(scores: Sequence[Scored | None]) -> float | None:
+    pairs = [pair for pair in scores if pair is not None]
     if not pairs:
         return None
     y, score = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
@@ -175,7 +163,7 @@ def has_global_model(process: FederatedProcess) -> bool:
 
 def global_test(
     process: FederatedProcess, server_state: ServerState, examples: Mapping[str, np.ndarray]
-) -> GlobalTest:
+) -> Judged:
     """Tests the one global model on a common test set.
 
     Args:
@@ -197,5 +185,4 @@ def global_test(
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")
     state = ClientState(model=Weights([], []), work=(), rounds=np.int32(0))
-    found = judge(logits_of(process, server_state.weights, state, examples), examples["y"])
-    return GlobalTest(len(examples["y"]), found.accuracy, found.loss)
+    return judge(logits_of(process, server_state.weights, state, examples), examples["y"])

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.learning.steps import fit, is_any, is_local
+from tff_het.learning.steps import fit, is_local
 from tff_het.models.model import ClientContext, Variables, Weights
 
 
@@ -20,27 +20,19 @@ class NewClient:
     (Liang et al. 2019, §4.3).
     """
 
-    def __init__(
-        self, process: FederatedProcess, training: LocalTraining, *, fixed_global: bool = True
-    ):
+    def __init__(self, process: FederatedProcess, training: LocalTraining):
         """Initialises it; the fitting is compiled at the first call.
 
         Args:
-          process: The process that the global variables come from.
+          process: The process that the global variables come from, which stay as they are.
           training: Settings of the client's SGD; a schedule of the learning rate begins at 0.
-          fixed_global: Whether the global variables stay as they are; otherwise the
-            client fine-tunes a copy of its own.
 
         Raises:
           ValueError: If nothing would be trained.
         """
-        if fixed_global and not any(spec.local and spec.trainable for spec in process.model.specs):
-            raise ValueError(
-                "No variable of the model is local, so there is nothing to fit: pass "
-                "fixed_global=False to fine-tune a copy of all of them."
-            )
+        if not any(spec.local and spec.trainable for spec in process.model.specs):
+            raise ValueError("No variable of the model is local, so there is nothing to fit.")
         self._process = process
-        self._fixed_global = fixed_global
         self._fit = tf.function(functools.partial(self._steps, training), autograph=False)
 
     def fit(
@@ -51,8 +43,8 @@ class NewClient:
         *,
         seed: Sequence[int] | np.ndarray,
         client: int = 0,
-    ) -> tuple[Weights, ClientState]:
-        """Returns the client's global variables and state after training.
+    ) -> ClientState:
+        """Returns the client's state after training.
 
         Args:
           weights: The global variables.
@@ -70,25 +62,17 @@ class NewClient:
             name: tf.convert_to_tensor(examples[name], spec.dtype)
             for name, spec in self._process.model.example_spec.items()
         }
-        variables = tf.nest.map_structure(tf.convert_to_tensor, Variables(weights, state.model))
         after = self._fit(
-            variables,
+            tf.nest.map_structure(tf.convert_to_tensor, Variables(weights, state.model)),
             columns,
             tf.constant(client, tf.int32),
             tf.convert_to_tensor(state.rounds, tf.int32),
             tf.constant(seed, tf.int32),
         )
-        fitted = tf.nest.map_structure(lambda v: v.numpy(), after)
-        rounds = np.int32(state.rounds + 1)
-        # Fixed are moving statistics too, which a call in training gives anew.
-        own = weights if self._fixed_global else fitted.global_weights
-        return own, state._replace(model=fitted.local_weights, rounds=rounds)
+        model = tf.nest.map_structure(lambda v: v.numpy(), after.local_weights)
+        return state._replace(model=model, rounds=np.int32(state.rounds + 1))
 
     def _steps(self, training, variables, examples, client, rounds, seed) -> Variables:
         context = ClientContext(client, tf.shape(examples["y"])[0], rounds)
-        round_num = tf.zeros([], tf.int32)
-        model, trains = self._process.model, is_local if self._fixed_global else is_any
-        after, _ = fit(
-            model, training, variables, examples, context, seed, round_num, trains=trains
-        )
-        return after
+        of = (self._process.model, training, variables, examples, context, seed)
+        return fit(*of, tf.zeros([], tf.int32), trains=is_local)[0]

@@ -6,36 +6,31 @@ import numpy as np
 import numpy.typing as npt
 
 
-def distribution(
-    values: npt.ArrayLike, num_examples: npt.ArrayLike, *, higher_is_better: bool = True
-) -> dict[str, float]:
+def distribution(values: npt.ArrayLike, num_examples: npt.ArrayLike) -> dict[str, float]:
     """Summarises one number per client, such as an accuracy of a `LocalTest`.
 
-    Clients without examples are left out. A nan of a client with examples (the
-    loss of a model that has diverged) is not: it makes the results nan.
+    Clients without examples are left out. A nan of a client with examples (the loss of a model that
+    has diverged) is not: it makes the results nan.
 
     Args:
       values: [K], one value a client.
       num_examples: [K], how many examples each value was measured on.
-      higher_is_better: Which end is the worst: True for accuracies, False for losses.
 
     Returns:
       By name, in the values' unit except for `num_clients` and `variance`, over the K' clients
       with examples:
       `num_clients`: K'.
       `mean`: each client counts the same.
-      `weighted_mean`: each example counts the same; for accuracies, the accuracy
-        on all clients' examples pooled.
-      `std`: population standard deviation (ddof=0): these are all the clients and
-        not a sample of them.
+      `weighted_mean`: each example counts the same, as on all clients' examples pooled.
+      `std`: population standard deviation (ddof=0): these are all the clients, not a sample.
       `variance`: its square, as in the fairness tables of Li et al. (2020, q-FFL).
       `min`, `max`, `median`.
-      `worst_decile`: mean over the worst tenth of the clients, ceil(K' / 10) of them.
+      `worst_decile`: mean over the lowest tenth of the values, ceil(K' / 10) of them.
       `decile_10`, `decile_20`, ..., `decile_90`: percentiles, linearly interpolated.
 
     Raises:
-      ValueError: If the shapes are not both [K], a number of examples is
-        negative, or no client has examples.
+      ValueError: If the shapes are not both [K], a number of examples is negative, or no client
+        has examples.
     """
     values = np.asarray(values, np.float64)
     num_examples = np.asarray(num_examples)
@@ -52,9 +47,8 @@ def distribution(
             f"None of the {len(values)} clients has examples: there is nothing to summarise."
         )
     values, num_examples = values[tested], num_examples[tested]
-    worst_first = np.sort(values) if higher_is_better else np.sort(values)[::-1]
     # In whole numbers: 0.1 * 70 is more than 7, and would round up to 8.
-    worst = worst_first[: -(-len(values) // 10)]
+    worst = np.sort(values)[: -(-len(values) // 10)]
     percentages = range(10, 100, 10)
     deciles = np.percentile(values, percentages)
     return {
@@ -99,10 +93,8 @@ def by_group(
             "values, num_examples and groups must hold one entry a client, found "
             f"{values.shape}, {num_examples.shape} and {len(groups)} groups."
         )
-    own: dict[str, list[float]] = {}
-    for value, size, group in zip(values, num_examples, groups, strict=True):
-        if size > 0:
-            own.setdefault(group, []).append(float(value))
+    of, tested = np.asarray(groups), num_examples > 0
+    own = {group: values[tested & (of == group)] for group in dict.fromkeys(of[tested].tolist())}
     if len(own) < 2:
         return {}
     means = {group: float(np.mean(found)) for group, found in own.items()}

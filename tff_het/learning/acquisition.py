@@ -219,30 +219,22 @@ def train_on_acquired(
     Returns:
       The variables afterwards, the sums of the metrics, and what the client has acquired.
     """
-    drawn = draw(acquisition, examples["y"], pool.seed)
+    pooled, kept = draw(acquisition, examples["y"], pool.seed)
     columns = {name: column for name, column in examples.items() if name != "y"}
     fold_in = tf.random.experimental.stateless_fold_in
 
     def acquire_and_train(turn, variables, taken, metrics):
-        score_seed, train_seed = tf.unstack(
-            tf.random.experimental.stateless_split(fold_in(seed, turn), 2)
-        )
-        left = tf.where(tf.equal(taken[: tf.size(drawn.pool)], 0))[:, 0]
-        scores = _scores(
-            model,
-            acquisition,
-            variables,
-            columns,
-            client,
-            score_seed,
-            tf.gather(drawn.pool, left),
-        )
+        seeds = tf.random.experimental.stateless_split(fold_in(seed, turn), 2)
+        score_seed, train_seed = tf.unstack(seeds)
+        left = tf.where(tf.equal(taken[: tf.size(pooled)], 0))[:, 0]
+        rows = tf.gather(pooled, left)
+        scores = _scores(model, acquisition, variables, columns, client, score_seed, rows)
         # Of equal scores, `top_k` takes the first.
         highest = tf.math.top_k(scores, tf.minimum(acquisition.size, tf.size(left))).indices
         places = tf.gather(left, highest)
         number = tf.fill(tf.shape(places), tf.reduce_max(taken) + 1)
         taken = tf.tensor_scatter_nd_update(taken, places[:, tf.newaxis], number)
-        rows = tf.concat([tf.gather(drawn.pool, places), drawn.kept], axis=0)
+        rows = tf.concat([tf.gather(pooled, places), kept], axis=0)
         batch = {name: tf.gather(column, rows) for name, column in examples.items()}
         context = client._replace(num_examples=tf.size(rows))
         variables, more = train_on(variables, batch, context, train_seed)

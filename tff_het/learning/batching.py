@@ -2,34 +2,6 @@
 
 import tensorflow as tf
 
-from tff_het.learning.local_training import LocalTraining
-
-
-def steps_of(training: LocalTraining, num_examples: tf.Tensor) -> tf.Tensor:
-    """Returns int32 [], how many steps a client's local training takes."""
-    return num_steps(
-        num_examples,
-        training.batch_size,
-        epochs=training.epochs,
-        steps=training.steps,
-        at_most_one_pass=training.at_most_one_pass,
-    )
-
-
-def num_steps(
-    num_examples: tf.Tensor,
-    batch_size: int,
-    *,
-    epochs: int | None,
-    steps: int | None,
-    at_most_one_pass: bool,
-) -> tf.Tensor:
-    """Returns int32 [], how many steps a client takes; none without examples."""
-    a_pass = -(-num_examples // batch_size)
-    if steps is None:
-        return a_pass * (1 if epochs is None else epochs)
-    return tf.minimum(steps, a_pass) if at_most_one_pass else tf.where(a_pass > 0, steps, 0)
-
 
 def plan(
     num_examples: tf.Tensor, batch_size: int, steps: tf.Tensor, seed: tf.Tensor, *, shuffle: bool

@@ -1,13 +1,13 @@
 """Server steps that evaluate models on examples of the server's, and go on with one of them."""
 
 import collections
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from tff_het import seeding
 from tff_het.learning import mc_dropout
 from tff_het.learning.server_step import ServerStep
 from tff_het.learning.stacking import Signed
@@ -19,21 +19,6 @@ _BATCH_SIZE = 500
 NO_CLIENT = -1
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Selection:
-    """The server's evaluation: accuracy on its own examples, with dropout averaged out.
-
-    Attributes:
-      examples: The columns that clients hold, `y` among them, [n, ...] each with n > 0.
-      dropout_samples: Passes whose probabilities are averaged.
-      seed: int32 [2], from which the passes of all rounds follow.
-    """
-
-    examples: Mapping[str, np.ndarray]
-    dropout_samples: int
-    seed: np.ndarray
-
-
 class _State(NamedTuple):
     """What the server keeps: the examples, the seed, and how many rounds it has evaluated."""
 
@@ -42,8 +27,15 @@ class _State(NamedTuple):
     rounds: Any
 
 
-def best(model: Model, selection: Selection) -> ServerStep:
-    """Takes the client model with the highest score; ties go to the lowest index.
+def best(
+    model: Model,
+    examples: Mapping[str, np.ndarray],
+    dropout_samples: int,
+    seed: int,
+    *,
+    mean_competes: bool = False,
+) -> ServerStep:
+    """Takes the client model with the highest accuracy; ties go to the lowest index.
 
     The aggregate has to be that of `stacking.StackFactory`. A round in which no client has sent
     anything changes nothing. The measurements are `client`, whose model was taken, its `accuracy`,
@@ -51,38 +43,30 @@ def best(model: Model, selection: Selection) -> ServerStep:
 
     Args:
       model: The model, all of it global.
-      selection: What is used to evaluate.
+      examples: What models are evaluated on: the columns that clients hold, `y` among them,
+        [n, ...] each with n > 0.
+      dropout_samples: Passes under dropout whose probabilities are averaged.
+      seed: The passes of all rounds follow from it.
+      mean_competes: Whether the mean of the clients' models, each counting the same, is taken where
+        it scores as high. In the measurements it is the first of `clients`, as `NO_CLIENT`.
 
     Raises:
       ValueError: If the server cannot call the model, or examples or passes do not fit it.
     """
-    return _choosing(model, selection, mean_competes=False)
-
-
-def better_of_the_two(model: Model, selection: Selection) -> ServerStep:
-    """As `best`, unless the mean of the clients' models, each counting the same, scores as high.
-
-    In the measurements the mean is the first of `clients`, as `NO_CLIENT`.
-    """
-    return _choosing(model, selection, mean_competes=True)
-
-
-def _choosing(model: Model, selection: Selection, *, mean_competes: bool) -> ServerStep:
-    _check(model, selection)
-    passes = selection.dropout_samples
+    _check(model, examples, dropout_samples)
 
     def initial():
-        columns = [(name, selection.examples[name]) for name in model.example_spec]
-        seed = np.asarray(selection.seed, np.int32)
-        return _State(collections.OrderedDict(columns), seed, np.int32(0))
+        columns = [(name, examples[name]) for name in model.example_spec]
+        own_seed = seeding.stateless_seed(seed, seeding.SERVER)
+        return _State(collections.OrderedDict(columns), own_seed, np.int32(0))
 
     def step(state: _State, weights: Weights, stack: Signed):
         # The same for all models of a round: they differ by their weights alone.
-        seed = tf.random.experimental.stateless_fold_in(state.seed, state.rounds)
+        of_round = tf.random.experimental.stateless_fold_in(state.seed, state.rounds)
 
         def num_correct(change: Weights) -> tf.Tensor:
             candidate = tf.nest.map_structure(tf.add, weights, change)
-            return _num_correct(model, candidate, state.examples, seed, passes)
+            return _num_correct(model, candidate, state.examples, of_round, dropout_samples)
 
         def judged(changes: Weights) -> tf.Tensor:  # int32 [rows]
             return tf.map_fn(num_correct, changes, fn_output_signature=tf.int32)
@@ -132,24 +116,22 @@ def _num_correct(
     return tf.while_loop(lambda start, _: start < num_examples, add, nothing)[1]
 
 
-def _check(model: Model, selection: Selection) -> None:
+def _check(model: Model, examples: Mapping[str, np.ndarray], dropout_samples: int) -> None:
     local = [spec.path for spec in model.specs if spec.local]
     if local or model.client_is_input:
         raise ValueError(
             "The server judges whole models, without knowing a client; in this one "
             + (f"{', '.join(local)} stay at the client." if local else "predictions depend on it.")
         )
-    if selection.dropout_samples < 1:
-        raise ValueError(
-            f"dropout_samples must be 1 or more passes, found {selection.dropout_samples}."
-        )
+    if dropout_samples < 1:
+        raise ValueError(f"dropout_samples must be 1 or more passes, found {dropout_samples}.")
     wanted = {name: (s.dtype.name, (*s.shape[1:],)) for name, s in model.example_spec.items()}
-    found = {name: (c.dtype.name, c.shape[1:]) for name, c in selection.examples.items()}
+    found = {name: (c.dtype.name, c.shape[1:]) for name, c in examples.items()}
     if found != wanted or "y" not in found:
         raise ValueError(
             f"The server judges by examples as clients hold them, {wanted}; found {found}."
         )
-    lengths = {len(column) for column in selection.examples.values()}
+    lengths = {len(column) for column in examples.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise ValueError(
             "The server needs one or more examples to judge by, in columns of equal length; found "

@@ -57,15 +57,8 @@ def compose(
       ValueError: If a part is given where nothing travels: the model has no
         global variables.
     """
-    reading_files = functools.partial(
-        compose,
-        model,
-        client_work,
-        seed=seed,
-        aggregator=aggregator,
-        server_step=server_step,
-        examples_in_files=True,
-    )
+    again = functools.partial(compose, model, client_work, seed=seed, aggregator=aggregator)
+    reading_files = functools.partial(again, server_step=server_step, examples_in_files=True)
     if model.num_global_parameters == 0 and (aggregator, server_step) != (None, None):
         raise ValueError(
             "All of the model's variables are local, so there is nothing to aggregate or update at "

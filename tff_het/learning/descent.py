@@ -1,5 +1,6 @@
 """One step of an optimizer on some of a model's trainable variables."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,66 +19,35 @@ class Descent:
 
     def __init__(
         self,
-        optimizer: Any,
-        specs: Sequence[tf.TensorSpec],
+        model: Model,
+        training: LocalTraining,
         owned: Sequence[bool] | None = None,
-        *,
-        learning_rate: Any = None,
-        weight_decay: float = 0.0,
-        clip_norm: float | None = None,
+        round_num: Any = (),
     ):
         """Initialises the descent and its optimizer state.
 
         Args:
-          optimizer: Any of `tff.learning.optimizers`.
-          specs: Those of `trainable_of(variables)`.
-          owned: For each of them, whether it is stepped; by default all are.
-          learning_rate: float32 [], instead of the optimizer's own.
-          weight_decay: Added to the gradient as `weight_decay * w`, before clipping.
-          clip_norm: Gradients of the owned variables are scaled down to this global norm.
+          model: The model.
+          training: The settings; gradients of the owned variables are clipped together.
+          owned: For each of `trainable_of(variables)`, whether it is stepped; by default all are.
+          round_num: int32 [], for the learning rate's schedule, if there is one.
         """
-        self._optimizer = optimizer
+        specs = trainable_of(model.tensor_specs)
+        self._optimizer = optimizer = training.optimizer
         self._owned = (True,) * len(specs) if owned is None else tuple(owned)
-        self._weight_decay, self._clip_norm = weight_decay, clip_norm
-        own = [spec for spec, is_own in zip(specs, self._owned, strict=True) if is_own]
-        state = optimizer.initialize(own)
+        self._weight_decay, self._clip_norm = training.weight_decay, training.clip_norm
+        state = optimizer.initialize(list(itertools.compress(specs, self._owned)))
         hparams = optimizer.get_hparams(state)
-        if learning_rate is not None:
-            hparams[LEARNING_RATE_KEY] = learning_rate
+        if training.learning_rate is not None:
+            hparams[LEARNING_RATE_KEY] = tf.cast(training.learning_rate(round_num), tf.float32)
             state = optimizer.set_hparams(state, hparams)
-        self._plain = is_sgd(optimizer) and not weight_decay and clip_norm is None
+        self._plain = is_sgd(optimizer) and not self._weight_decay and self._clip_norm is None
         self._learning_rate = hparams.get(LEARNING_RATE_KEY)
         # Hyperparameters are Python numbers in a fresh state; a loop carries tensors. The fewer of
         # them, and of operations in a step, the better: for small batches they are a third of the
         # time.
         self.initial_state = (
             () if self._plain else tf.nest.map_structure(tf.convert_to_tensor, state)
-        )
-
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        training: LocalTraining,
-        owned: Sequence[bool] | None = None,
-        round_num: Any = (),
-    ) -> "Descent":
-        """Returns the descent that local training makes.
-
-        Args:
-          model: The model.
-          training: The settings.
-          owned: As of the class.
-          round_num: int32 [], for the learning rate's schedule, if there is one.
-        """
-        schedule = training.learning_rate
-        return cls(
-            training.optimizer,
-            trainable_of(model.tensor_specs),
-            owned,
-            learning_rate=None if schedule is None else tf.cast(schedule(round_num), tf.float32),
-            weight_decay=training.weight_decay,
-            clip_norm=training.clip_norm,
         )
 
     def step(
@@ -94,19 +64,15 @@ class Descent:
           The values of `trainable_of(variables)` after it, the optimizer's state, and what else
           `loss_of` gave.
         """
-        own = self._own(variables)
+        own = list(itertools.compress(trainable_of(variables), self._owned))
         with tf.GradientTape() as tape:
             tape.watch(own)
             loss, rest = loss_of(variables)
         # The step itself instead of the gradient, where that is all the optimizer makes of it: one
         # pass less over all variables, which for small batches is a tenth of the time.
         scale = -tf.convert_to_tensor(self._learning_rate) if self._plain else None
-        gradients = tape.gradient(
-            loss,
-            own,
-            output_gradients=scale,
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
+        zero = tf.UnconnectedGradients.ZERO
+        gradients = tape.gradient(loss, own, output_gradients=scale, unconnected_gradients=zero)
         gradients = [tf.convert_to_tensor(g) for g in gradients]
         if self._weight_decay:
             gradients = [g + self._weight_decay * w for g, w in zip(gradients, own, strict=True)]
@@ -122,10 +88,6 @@ class Descent:
             for w, is_own in zip(trainable_of(variables), self._owned, strict=True)
         ]
         return trainable, state, rest
-
-    def _own(self, variables: Variables) -> list[tf.Tensor]:
-        pairs = zip(trainable_of(variables), self._owned, strict=True)
-        return [w for w, is_own in pairs if is_own]
 
 
 def is_sgd(optimizer: Any) -> bool:

@@ -86,15 +86,21 @@ class LocalTraining:
         Raises:
           ValueError: If the round of such a client would be longer than can be laid out.
         """
-        batch_size = min(self.batch_size, max(largest, 1))
-        a_pass = -(-largest // batch_size)
-        steps = self.steps or a_pass * (self.epochs or 1)
-        if self.at_most_one_pass:
-            steps = min(steps, a_pass)
-        if steps * batch_size > _MOST_EXAMPLES:
+        found = dataclasses.replace(self, batch_size=min(self.batch_size, max(largest, 1)))
+        steps = int(found.num_steps(largest))
+        if steps * found.batch_size > _MOST_EXAMPLES:
             raise ValueError(
-                f"A client of {largest} examples would take {steps} steps of {batch_size} in a "
-                f"round, expected at most {_MOST_EXAMPLES} examples in all. Lower local epochs, "
+                f"A client of {largest} examples would take {steps} steps of {found.batch_size} in "
+                f"a round, expected at most {_MOST_EXAMPLES} examples in all. Lower local epochs, "
                 "local steps or the batch size."
             )
-        return dataclasses.replace(self, batch_size=batch_size)
+        return found
+
+    def num_steps(self, num_examples: Any) -> Any:
+        """Returns how many steps a client of this many examples takes; none without examples."""
+        a_pass = -(-num_examples // self.batch_size)
+        if self.steps is None:
+            return a_pass * self.epochs
+        if self.at_most_one_pass:
+            return tf.minimum(self.steps, a_pass)
+        return tf.where(a_pass > 0, self.steps, 0)

@@ -27,9 +27,7 @@ def mean_loss(
       client: The client.
       seed: int32 [2], for layers that draw at evaluation too.
     """
-    steps = batching.num_steps(
-        client.num_examples, _BATCH_SIZE, epochs=1, steps=None, at_most_one_pass=False
-    )
+    steps = -(-client.num_examples // _BATCH_SIZE)
     indices, weights = batching.plan(client.num_examples, _BATCH_SIZE, steps, seed, shuffle=False)
 
     def add(step: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -7,7 +7,7 @@ import collections
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,13 +15,11 @@ import tensorflow as tf
 from tff_het import kept, seeding
 from tff_het.backend import default as default  # Computations are executed in this process.
 from tff_het.backend.names import tff
-from tff_het.learning.client_work import (
-    ClientState,
-    ClientWork,
-    Download,
-    starts_with_nothing,
-)
+from tff_het.learning.client_work import ClientState, ClientWork, Download, starts_with_nothing
 from tff_het.models.model import ClientContext, Model, Variables, Weights
+
+if TYPE_CHECKING:
+    from tff_het.learning.composer import Rounds
 
 
 class ServerState(NamedTuple):
@@ -75,18 +73,6 @@ class _Prediction:
         return tf.nest.pack_sequence_as(self.outputs, found)
 
 
-class Rounds(Protocol):
-    """The computations of a round; `composer` makes them."""
-
-    next: tff.Computation
-
-    @property
-    def client_update(self) -> tff.Computation: ...
-
-    @property
-    def server_update(self) -> tff.Computation: ...
-
-
 class FederatedProcess(tff.templates.IterativeProcess):
     """A federated algorithm whose clients keep a state of their own.
 
@@ -109,7 +95,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         *,
         model: Model,
         initialize_fn: tff.Computation,
-        rounds: Rounds,
+        rounds: "Rounds",
         client_work: ClientWork,
         reading_files: Callable[[], "FederatedProcess"],
     ):
@@ -218,16 +204,13 @@ class FederatedProcess(tff.templates.IterativeProcess):
         if isinstance(weights, Weights):
             weights = Variables(weights, state.initial_local)
         values = weights if isinstance(weights, Variables) else self.model.split(list(weights))
-        flat = self.model.join(values)
-        for spec, value in zip(self.model.specs, flat, strict=True):
+        cast = []
+        for spec, value in zip(self.model.specs, self.model.join(values), strict=True):
             if tuple(np.shape(value)) != spec.shape:
                 raise ValueError(
                     f"Variable {spec.path} has shape {spec.shape}, found {np.shape(value)}."
                 )
-        cast = [
-            np.asarray(value, spec.dtype.as_numpy_dtype)
-            for spec, value in zip(self.model.specs, flat, strict=True)
-        ]
+            cast.append(np.asarray(value, spec.dtype.as_numpy_dtype))
         variables = self.model.split(cast)
         return state._replace(
             weights=variables.global_weights, initial_local=variables.local_weights
@@ -293,9 +276,8 @@ class FederatedProcess(tff.templates.IterativeProcess):
         """
         client_type = self.next.type_signature.parameter[1].member
         kept = client_type["state"]
-        if len(kept["model"]["trainable"]) + len(kept["model"]["non_trainable"]) or not (
-            _is_empty(kept["work"])
-        ):
+        of_kept = tff.types.type_to_tf_tensor_specs(tff.to_type((kept["model"], kept["work"])))
+        if tf.nest.flatten(of_kept):
             raise ValueError(
                 "A tff.learning process cannot carry client state, but this process has some: "
                 f"model {kept['model']}, work {kept['work']}."
@@ -350,7 +332,3 @@ def _traced(model: Model, columns: tuple[str, ...], training: bool) -> _Predicti
             autograph=False,  # As in training.
         ).get_concrete_function()
     )
-
-
-def _is_empty(value_type: tff.Type) -> bool:
-    return isinstance(value_type, tff.StructType) and all(_is_empty(t) for t in value_type)

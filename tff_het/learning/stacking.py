@@ -9,7 +9,6 @@ them and holds all of a cohort's at a time: this is for few clients, as at the e
 import collections
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tff_het.backend.names import tff
@@ -38,21 +37,6 @@ def signed(work: ClientWork) -> ClientWork:
         return result._replace(update=Signed(client.index, result.update))
 
     return work._replace(train=train)
-
-
-def signed_type(change_type: tff.Type) -> tff.Type:
-    """Returns the type of a `Signed` update, given the type of the change in it."""
-    return tff.to_type(Signed(np.int32, change_type))
-
-
-def stacked_type(value_type: tff.Type) -> tff.Type:
-    """Returns the type of several values of a type: [k, ...] each, k not being fixed."""
-    return type_of(
-        tf.nest.map_structure(
-            lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype),
-            tff.types.type_to_tf_tensor_specs(value_type),
-        )
-    )
 
 
 class StackFactory(tff.aggregators.WeightedAggregationFactory):
@@ -84,7 +68,8 @@ class StackFactory(tff.aggregators.WeightedAggregationFactory):
                 f"{value_type.compact_representation()}."
             )
         sent_type = tff.to_type(collections.OrderedDict(value=value_type, weight=weight_type))
-        stack_type = stacked_type(value_type)
+        several = lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype)  # noqa: E731
+        stack_type = type_of(tf.nest.map_structure(several, specs))
 
         @tff.tensorflow.computation
         def nothing():

@@ -90,7 +90,7 @@ def sgd(
     specs = trainable_of(model.split(model.specs))
     of_opponent = [spec.opponent and trains(spec) for spec in specs]
     owned = [trains(spec) and not spec.opponent for spec in specs]
-    descent = Descent.of(model, training, owned, round_num)
+    descent = Descent(model, training, owned, round_num)
 
     def step(carry, batches, seeds, client):
         variables, state = carry
@@ -107,7 +107,7 @@ def sgd(
     )
     if not any(of_opponent):
         return plain
-    opponent = Descent.of(model, training, of_opponent, round_num)
+    opponent = Descent(model, training, of_opponent, round_num)
     return _against_opponent(model, plain, opponent, training.opponent_steps, penalty)
 
 
@@ -246,7 +246,7 @@ def run(
             f"{training.acquisition.function}) with another method, or leave the acquisition out."
         )
     order_seed, step_seed = _fold_in(seed, 0), _fold_in(seed, 1)
-    number = batching.steps_of(training, client.num_examples)
+    number = training.num_steps(client.num_examples)
     indices, weights = batching.plan(
         client.num_examples,
         training.batch_size,

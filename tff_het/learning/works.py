@@ -1,6 +1,7 @@
 """Client works: local SGD, and variants of any work."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,44 +50,26 @@ def local_sgd(
         acquiring.check(model, acquisition)
     steps_of_one = dataclasses.replace(training, acquisition=None)
 
-    def train(
-        download: Download,
-        examples: Any,
-        client: ClientContext,
-        seed: tf.Tensor,
-        state: ClientState,
-    ) -> ClientResult:
+    def train(download, examples, client, seed, state) -> ClientResult:
         before = Variables(download.weights, state.model)
         added = None if penalty is None else penalty(download, state)
-
-        def train_on(variables: Variables, examples: Any, client: ClientContext, seed: tf.Tensor):
-            return steps.fit(
-                model, steps_of_one, variables, examples, client, seed, download.round, added
-            )
-
+        train_on = functools.partial(
+            steps.fit, model, steps_of_one, round_num=download.round, penalty=added
+        )
+        given = (before, examples, client, seed)
         if acquisition is None:
-            (after, metrics), kept = train_on(before, examples, client, seed), state.work
+            (after, metrics), kept = train_on(*given), state.work
         else:
             after, metrics, kept = acquiring.train_on_acquired(
-                model,
-                acquisition,
-                train_on,
-                before,
-                examples,
-                client,
-                seed,
-                state.work,
-                steps.no_metrics(model),
+                model, acquisition, train_on, *given, state.work, steps.no_metrics(model)
             )
         return sends_change(before, after, metrics, state._replace(work=kept))
 
     def init(client: int, seed: int, server_state: "ServerState") -> ClientState:
         state = starts_with_nothing(client, seed, server_state)
-        return (
-            state
-            if acquisition is None
-            else state._replace(work=acquiring.initial(acquisition, seed))
-        )
+        if acquisition is None:
+            return state
+        return state._replace(work=acquiring.initial(acquisition, seed))
 
     return ClientWork(train, init, reads_for(training))
 
@@ -124,9 +107,10 @@ def fine_tuning(
     return adapt
 
 
-def reads_for(training: LocalTraining) -> Callable[["ServerState"], Download]:
+def reads_for(*settings: LocalTraining) -> Callable[["ServerState"], Download]:
     """Returns what clients download: the global variables, and the round for a schedule."""
-    return reads_weights if training.learning_rate is None else reads_round
+    has_schedule = any(training.learning_rate is not None for training in settings)
+    return reads_round if has_schedule else reads_weights
 
 
 def sends_change(
@@ -186,13 +170,7 @@ def keeping_globals(work: ClientWork) -> ClientWork:
     Until it has trained for the first time, it predicts with the server's.
     """
 
-    def train(
-        download: Download,
-        examples: Any,
-        client: ClientContext,
-        seed: tf.Tensor,
-        state: ClientState,
-    ) -> ClientResult:
+    def train(download, examples, client, seed, state) -> ClientResult:
         own = state._replace(work=state.work.rest)
         result = work.train(download, examples, client, seed, own)
         weights = tf.nest.map_structure(tf.add, download.weights, result.update)

@@ -52,11 +52,9 @@ def build_apfl(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, of both models.
-      seed: The initial weights follow from it.
       mixing: alpha at first, from 0 (the shared model alone) to 1 (the client's own alone).
       adapt_mixing: Whether clients learn alpha.
       aggregator: The mean of all clients, each counting the same, by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If examples are to be acquired.
@@ -66,7 +64,7 @@ def build_apfl(
     shared = equally_weighted(local_sgd(model, training))
 
     def mixing_steps(alpha, rate, round_num) -> steps.Steps:
-        descent = Descent.of(model, training, round_num=round_num)
+        descent = Descent(model, training, round_num=round_num)
 
         def step(carry, batches, seeds, client):
             (u, u_state), (v, v_state), share, is_first = carry

@@ -36,15 +36,9 @@ def build_ave_fl(
     Args:
       architecture: The network, all of it global.
       training: Settings of the devices' local SGD.
-      seed: The initial weights follow from it.
       aggregator: The mean of all devices, each counting the same, by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
     model = architecture.model(local=())
-    return compose(
-        model,
-        equally_weighted(local_sgd(model, training)),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    work = equally_weighted(local_sgd(model, training))
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

@@ -10,14 +10,14 @@ Non-IID Clients (2020).
 | h              | the client's index                                                        |
 | K, N           | `num_clients`; the width of the layer                                     |
 
-Two variants. `private`: "this conditioning can simply be maintained locally" (§3.2), as local
-variables that no one else sees. `shared_one_hot`, as in the authors' code: the client is an input,
-and V_f, V_g are averaged like all other weights. Then client k's row is changed by k alone (without
-weight decay), but by n_k/n of its local change only, and everyone receives everybody's rows.
+Three variants. `private`: "this conditioning can simply be maintained locally" (§3.2), as local
+variables that no one else sees. `shared_one_hot`: the client is an input, and V_f, V_g are averaged
+like all other weights. Then client k's row is changed by k alone (without weight decay), but by
+n_k/n of its local change only, and everyone receives everybody's rows. In both, the conditioning
+starts at 0 and has no bias beside the layer's own. `as_released`, the authors' code: as
+`shared_one_hot`, but V is drawn at random and has a bias, and the output is conditioned too.
 
-In both, the conditioning starts at 0 and has no bias beside the layer's own, and clients count by
-all of their examples; the authors draw V at random, with a bias, and count the examples that were
-seen in the round.
+In all, clients count by all of their examples; the authors count those seen in the round.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
 from tff_het.models.gated import GatedLayers, is_conditioning
 
-VARIANTS = ("private", "shared_one_hot")
+VARIANTS = ("private", "shared_one_hot", "as_released")
 
 
 def build_cgau(
@@ -40,7 +40,7 @@ def build_cgau(
     *,
     seed: int,
     num_clients: int | None = None,
-    variant: Literal["private", "shared_one_hot"] = "private",
+    variant: Literal["private", "shared_one_hot", "as_released"] = "private",
     condition_output: bool = False,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
@@ -50,34 +50,28 @@ def build_cgau(
     Args:
       architecture: The network; its hidden layers become gated ones of the same width.
       training: Settings of the clients' local SGD, which trains both parts together.
-      seed: The initial weights follow from it.
-      num_clients: K; `shared_one_hot` needs it.
+      num_clients: K; all variants but `private` need it.
       variant: Whether clients keep their conditioning (private), or it is averaged like all weights
-        (shared_one_hot, as in the authors' code).
+        (shared_one_hot; as_released has all of the authors' code, with `condition_output`).
       condition_output: Whether the logits are shifted as well, as in the authors' code; the paper
         has no such term.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If there is no such variant, or the number of clients is missing.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; found {variant!r}.")
-    shared = variant == "shared_one_hot"
+    shared, released = variant != "private", variant == "as_released"
     if shared and num_clients is None:
-        raise ValueError("shared_one_hot needs num_clients: the network has a row for each.")
+        raise ValueError(f"{variant} needs num_clients: the network has a row for each.")
     layers = GatedLayers(
         bias=architecture.kind.bias,
         num_clients=num_clients if shared else None,
-        output_too=condition_output,
+        output_too=condition_output or released,
+        drawn=released,
     )
     gated = dataclasses.replace(architecture, kind=layers)
     model = gated.model(local=() if shared else is_conditioning)
-    return compose(
-        model,
-        local_sgd(model, training),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    work = local_sgd(model, training)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

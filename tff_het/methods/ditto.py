@@ -49,10 +49,8 @@ def build_ditto(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, of both models.
-      seed: The initial weights follow from it.
       proximal_strength: lambda, how strongly a client's own model is held near the shared one.
       aggregator: The mean of all clients, each counting the same, by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If examples are to be acquired.

@@ -64,13 +64,10 @@ def build_fed_ala(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD; A is learned with its batch size.
-      seed: The initial weights follow from it.
       adaptive_layers: Names of the layers with an A; the architecture's classifier by default.
       mixing_rate: eta of the steps on A.
       examples_share: s, the share of its examples on which a client learns A.
       threshold: Below which standard deviation of the losses A has converged.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If there is no such layer, s is not a share, or examples are to be acquired.

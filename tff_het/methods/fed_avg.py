@@ -33,15 +33,8 @@ def build_fed_avg(
     Args:
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD.
-      seed: The initial weights follow from it.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
     model = architecture.model(local=())
-    return compose(
-        model,
-        local_sgd(model, training),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    work = local_sgd(model, training)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

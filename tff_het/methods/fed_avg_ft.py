@@ -33,10 +33,7 @@ def build_fed_avg_ft(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, and of fine-tuning.
-      seed: The initial weights follow from it.
       fine_tuning_epochs: Passes over the client's training examples.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
     warn_if(not fine_tuning_epochs, "fed_avg_ft with 0 epochs is federated averaging.")
     model = architecture.model(local=())

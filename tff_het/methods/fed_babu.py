@@ -41,12 +41,9 @@ def build_fed_babu(
     Args:
       architecture: The network.
       training: Settings of the clients' SGD, and of fine-tuning.
-      seed: The initial weights follow from it.
       local_layers: Names of the head's layers; the architecture's classifier by default.
       fine_tuning_epochs: Passes over the client's training examples before it predicts.
       fine_tune: Whether all is fine-tuned, or the head alone.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If examples are to be acquired, or it says to fine-tune anything else.

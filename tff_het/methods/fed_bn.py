@@ -30,9 +30,6 @@ def build_fed_bn(
     Args:
       architecture: The network, with batch normalisation.
       training: Settings of the clients' local SGD.
-      seed: The initial weights follow from it.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If the network has no batch normalisation.

@@ -43,7 +43,6 @@ def build_fed_dyn(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD.
-      seed: The initial weights follow from it.
       num_clients: m, the size of the population.
       proximal_strength: alpha, how strongly clients are held near the shared model.
       aggregator: The mean of all clients, each counting the same, by default.

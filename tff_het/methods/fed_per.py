@@ -40,10 +40,7 @@ def build_fed_per(
     Args:
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
-      seed: The initial weights follow from it.
       local_layers: Names of the personalization layers; the architecture's classifier by default.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If a layer does not exist.

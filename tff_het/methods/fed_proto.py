@@ -58,7 +58,6 @@ def build_fed_proto(
     Args:
       architecture: The network, all of it local.
       training: Settings of the clients' SGD.
-      seed: The initial weights follow from it.
       prototype_strength: lambda, how strongly features are pulled to the prototypes.
       prototype_weights: What a client counts in the prototype of a class: as all others that have
         the class, or by its examples of it.

@@ -14,7 +14,6 @@ FedProx has the term's gradient with the other sign, which drives clients away f
 """
 
 from tff_het.kinds import NotNegative
-from tff_het.learning.client_work import ClientState, Download
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -39,11 +38,8 @@ def build_fed_prox(
     Args:
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD.
-      seed: The initial weights follow from it.
       proximal_strength: mu, how strongly clients are held near the global model; with 0 this is
         federated averaging.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If mu is negative.
@@ -51,13 +47,9 @@ def build_fed_prox(
     Number(low=0).check("proximal_strength", proximal_strength)
     model = architecture.model(local=())
 
-    def near(download: Download, state: ClientState) -> Penalty:
+    def near(download, state) -> Penalty:
         return proximal(proximal_strength, download.weights)
 
-    return compose(
-        model,
-        local_sgd(model, training, near),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    work = local_sgd(model, training, near)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

@@ -20,22 +20,15 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tff_het.learning.client_work import (
-    ClientResult,
-    ClientState,
-    ClientWork,
-    reads_round,
-    reads_weights,
-    starts_with_nothing,
-)
+from tff_het.learning.client_work import ClientResult, ClientState, ClientWork, starts_with_nothing
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import fit, is_global, is_local
-from tff_het.learning.works import sends_change
+from tff_het.learning.works import reads_for, sends_change
 from tff_het.models.architectures import Architecture
-from tff_het.models.model import Model, Variables
+from tff_het.models.model import Variables
 
 
 def build_fed_recon(
@@ -53,23 +46,12 @@ def build_fed_recon(
     Args:
       architecture: The network.
       training: Settings of the SGD on the global variables.
-      seed: The initial weights follow from it.
       local_layers: Names of the local layers; the architecture's classifier by default.
       reconstruction: Settings of the SGD on the local variables; as `training` by default.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
     model = architecture.model(local=architecture.head if local_layers is None else local_layers)
-    return compose(
-        model,
-        _work(model, training, reconstruction or training),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    reconstruction = reconstruction or training
 
-
-def _work(model: Model, training: LocalTraining, reconstruction: LocalTraining) -> ClientWork:
     def train(download, examples, client, client_seed, state) -> ClientResult:
         first, second = tf.unstack(tf.random.experimental.stateless_split(client_seed, 2))
         before = Variables(download.weights, state.work)
@@ -84,5 +66,6 @@ def _work(model: Model, training: LocalTraining, reconstruction: LocalTraining) 
         state = starts_with_nothing(client, seed, server_state)
         return state._replace(work=server_state.initial_local)
 
-    has_schedule = any(one.learning_rate is not None for one in (training, reconstruction))
-    return ClientWork(train, init, reads_round if has_schedule else reads_weights)
+    work = ClientWork(train, init, reads_for(training, reconstruction))
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

@@ -45,12 +45,9 @@ def build_fed_rep(
     Args:
       architecture: The network.
       training: Settings of the clients' SGD; its epochs or steps are replaced by those below.
-      seed: The initial weights follow from it.
       local_layers: Names of the head's layers; the architecture's classifier by default.
       head_epochs: tau_h, passes over the examples for the head.
       body_epochs: tau_b, passes for the representation.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If examples are to be acquired, or neither part is trained.

@@ -38,17 +38,10 @@ def build_hdafl(
     Args:
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
-      seed: The initial weights follow from it.
       local_layers: The specific part: names of layers (in Python also a predicate on variable
         paths); the architecture's classifier by default.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
     """
     model = architecture.model(local=architecture.head if local_layers is None else local_layers)
-    return compose(
-        model,
-        local_sgd(model, training),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    work = local_sgd(model, training)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

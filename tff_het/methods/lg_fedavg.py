@@ -34,9 +34,6 @@ from tff_het.learning.works import local_sgd, weighted_by_norm
 from tff_het.models import auxiliary
 from tff_het.models.architectures import Architecture
 
-# As the text has it for MNIST.
-_GLOBAL_LAYERS = 2
-
 
 def build_lg_fedavg(
     architecture: Architecture,
@@ -55,22 +52,19 @@ def build_lg_fedavg(
     Args:
       architecture: The network.
       training: Settings of the clients' local SGD, which trains both parts together.
-      seed: The initial weights follow from it.
       local_layers: Names of the local layers; by default all but the last two, and at least the
         first.
       local_loss: A loss on the local representation, with a network of its own that stays at the
         client; none by default.
       local_loss_weight: What it counts beside the loss of the predictions, positive; by default 1.
       norm_weights: Whether a client's update counts by its norm too.
-      aggregator: The mean weighted by examples by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If a layer does not exist, the local loss does not fit the network, there is a
         weight without it, or norms are to be weights and the aggregator takes none.
     """
-    if local_layers is None:
-        local_layers = architecture.layers[:-_GLOBAL_LAYERS] or architecture.layers[:1]
+    if local_layers is None:  # Two are global, as the text has it for MNIST.
+        local_layers = architecture.layers[:-2] or architecture.layers[:1]
     if local_loss is not None:
         weight = 1.0 if local_loss_weight is None else local_loss_weight
         architecture = auxiliary.attach(architecture, local_loss, tuple(local_layers), weight)
@@ -80,10 +74,7 @@ def build_lg_fedavg(
         aggregators.check_weighted(aggregator, "weights by norm")
     model = architecture.model(local=local_layers)
     work = local_sgd(model, training)
-    return compose(
-        model,
-        weighted_by_norm(work) if norm_weights else work,
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    if norm_weights:
+        work = weighted_by_norm(work)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

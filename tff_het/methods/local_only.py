@@ -19,7 +19,6 @@ def build_local_only(
     Args:
       architecture: The network, all of it local.
       training: Settings of the clients' SGD; a round is one such training.
-      seed: The initial weights follow from it.
     """
     model = architecture.model(local=lambda path: True)
     return compose(model, local_sgd(model, training), seed=seed)

@@ -7,7 +7,7 @@ Data for Edge Computing, Algorithm 3.
 |--------------------|---------------------------------------------------------------------------|
 | W_ave^t            | the mean of the stack of the devices' models, each counting the same      |
 | W_opt^t            | the most accurate of them, as in `opt_fl`                                 |
-| acc_ave >= acc_opt | `choosing.better_of_the_two`: the mean unless a device's is more accurate |
+| acc_ave >= acc_opt | `mean_competes` of `choosing.best`: the mean unless a device's is better   |
 
 All else is as in `opt_fl`, where it says what X and BNN(X, W) are.
 """
@@ -16,9 +16,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_het import seeding
 from tff_het.kinds import Whole
-from tff_het.learning.choosing import Selection, better_of_the_two
+from tff_het.learning.choosing import best
 from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -48,13 +47,6 @@ def build_mix_fl(
       ValueError: As `build_opt_fl`.
     """
     model = architecture.model(local=())
-    judging = Selection(
-        selection, ensemble_dropout_samples, seeding.stateless_seed(seed, seeding.SERVER)
-    )
-    return compose(
-        model,
-        signed(local_sgd(model, training)),
-        seed=seed,
-        aggregator=StackFactory(),
-        server_step=better_of_the_two(model, judging),
-    )
+    step = best(model, selection, ensemble_dropout_samples, seed, mean_competes=True)
+    work = signed(local_sgd(model, training))
+    return compose(model, work, seed=seed, aggregator=StackFactory(), server_step=step)

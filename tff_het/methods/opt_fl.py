@@ -19,9 +19,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_het import seeding
 from tff_het.kinds import Whole
-from tff_het.learning.choosing import Selection, best
+from tff_het.learning.choosing import best
 from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -52,13 +51,6 @@ def build_opt_fl(
         are no passes.
     """
     model = architecture.model(local=())
-    judging = Selection(
-        selection, ensemble_dropout_samples, seeding.stateless_seed(seed, seeding.SERVER)
-    )
-    return compose(
-        model,
-        signed(local_sgd(model, training)),
-        seed=seed,
-        aggregator=StackFactory(),
-        server_step=best(model, judging),
-    )
+    step = best(model, selection, ensemble_dropout_samples, seed)
+    work = signed(local_sgd(model, training))
+    return compose(model, work, seed=seed, aggregator=StackFactory(), server_step=step)

@@ -54,7 +54,6 @@ def build_p_fed_me(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' steps, of plain SGD; its rate is eta.
-      seed: The initial weights follow from it.
       proximal_strength: lambda, how strongly theta is held near the shared model.
       personal_rate: Rate of the steps on theta.
       inner_steps: K, how many steps on theta a batch gets.

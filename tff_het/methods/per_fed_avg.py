@@ -49,13 +49,11 @@ def build_per_fed_avg(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD; its steps take two batches each, or three.
-      seed: The initial weights follow from it.
       adaptation_rate: alpha, the rate of the steps that make a client's own model.
       adaptation_steps: Steps after which a client predicts, on its training examples.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
       difference: delta, the size of these differences, for hessian_free.
       aggregator: The mean of all clients, each counting the same, by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If examples are to be acquired.
@@ -70,7 +68,7 @@ def build_per_fed_avg(
     is_exact = variant == "hessian_free"
 
     def meta_steps(round_num) -> steps.Steps:
-        descent = Descent.of(model, training, round_num=round_num)
+        descent = Descent(model, training, round_num=round_num)
 
         def step(carry, batches, seeds, client):
             variables, state = carry

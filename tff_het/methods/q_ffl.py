@@ -7,7 +7,7 @@ Algorithm 2 (q-FedAvg).
 |-------------------------------------------|---------------------------------------------------|
 | F_k(w^t)                                  | `measuring.mean_loss`, on all training examples   |
 | L                                         | 1 / the clients' learning rate                    |
-| Delta_k = F_k^q L (w^t - w_k)             | weight * (minus the update) of `_fair`            |
+| Delta_k = F_k^q L (w^t - w_k)             | weight * (minus the update) of `train`            |
 | h_k = q F_k^{q-1} \\|L (w^t - w_k)\\|^2 + L F_k^q | its weight                                   |
 | w^{t+1} = w^t - sum_k Delta_k / sum_k h_k | the weighted mean of updates, at server rate 1    |
 
@@ -26,14 +26,14 @@ import tensorflow as tf
 
 from tff_het.kinds import NotNegative
 from tff_het.learning import aggregators, measuring
-from tff_het.learning.client_work import ClientResult, ClientState, ClientWork, Download
+from tff_het.learning.client_work import ClientResult
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import local_sgd
 from tff_het.models.architectures import Architecture
-from tff_het.models.model import ClientContext, Model, Variables
+from tff_het.models.model import Variables
 
 _EPSILON = 1e-10
 
@@ -52,11 +52,9 @@ def build_q_ffl(
     Args:
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD; the optimizer needs a learning rate.
-      seed: The initial weights follow from it.
       q: How much a client's loss counts, not negative; with 0 this is federated averaging in which
         all clients count the same.
       aggregator: The mean weighted by h_k by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
       ValueError: If q is negative or not finite, the optimizer has no learning rate, examples are
@@ -73,30 +71,13 @@ def build_q_ffl(
     aggregators.check_weighted(aggregator, "q_ffl's weights h_k")
     measuring.learning_rate(training, tf.zeros([], tf.int32))  # Refused before anything is traced.
     model = architecture.model(local=())
-    return compose(
-        model,
-        _fair(model, training, q),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    plain = local_sgd(model, training)
 
-
-def _fair(model: Model, training: LocalTraining, q: float) -> ClientWork:
-    """Local SGD with the update and weight of q-FedAvg."""
-    work = local_sgd(model, training)
-
-    def train(
-        download: Download,
-        examples,
-        client: ClientContext,
-        seed: tf.Tensor,
-        state: ClientState,
-    ) -> ClientResult:
+    def train(download, examples, client, seed, state) -> ClientResult:
         start = Variables(download.weights, state.model)
         loss = measuring.mean_loss(model, start, examples, client, seed) + _EPSILON
         steepness = 1.0 / measuring.learning_rate(training, download.round)
-        result = work.train(download, examples, client, seed, state)
+        result = plain.train(download, examples, client, seed, state)
         squares = tf.square(tf.linalg.global_norm(result.update.trainable))
         shrinkage = 1.0 + q * steepness * squares / loss
         weight = steepness * tf.pow(loss, q) * shrinkage
@@ -105,4 +86,6 @@ def _fair(model: Model, training: LocalTraining, q: float) -> ClientWork:
             update=update, weight=tf.where(client.num_examples > 0, weight, tf.zeros_like(weight))
         )
 
-    return work._replace(train=train)
+    work = plain._replace(train=train)
+    step = apply_update(model, server_optimizer)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

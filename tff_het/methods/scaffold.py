@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tff_het.learning import batching, measuring
+from tff_het.learning import measuring
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.descent import is_sgd
 from tff_het.learning.local_training import LocalTraining
@@ -53,7 +53,6 @@ def build_scaffold(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, without momentum.
-      seed: The initial weights follow from it.
       num_clients: N, the size of the population.
       aggregator: The mean of all clients, each counting the same, by default.
       server_optimizer: Any of `tff.learning.optimizers`; its rate is eta_g, 1 by default.
@@ -77,7 +76,7 @@ def build_scaffold(
 
     def train(download, examples, client, seed, state):
         result = shared.train(download, examples, client, seed, state)
-        steps = tf.cast(batching.steps_of(training, client.num_examples), tf.float32)
+        steps = tf.cast(training.num_steps(client.num_examples), tf.float32)
         rate = measuring.learning_rate(training, download.round)
         scale = tf.math.divide_no_nan(1.0, steps * rate)
         pairs = zip(download.more, result.update.trainable, strict=True)

@@ -21,9 +21,11 @@ much faster; hence `posterior_rate`.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Literal
 
 from tff_het.kinds import Count, Positive, Whole
 from tff_het.learning.composer import AggregationFactory, compose
+from tff_het.learning.descent import is_sgd
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
@@ -42,6 +44,7 @@ def build_waffle(
     alpha_over_factors: Positive = 1.0,
     temperature: Positive = 2 / 3,
     posterior_rate: Positive = 1e5,
+    posterior_rule: Literal["logits", "natural", "probabilities"] = "logits",
     evaluation_samples: Count = 0,
     keep_globals: bool = False,
     aggregator: AggregationFactory | None = None,
@@ -53,25 +56,38 @@ def build_waffle(
       architecture: The network.
       training: Settings of the clients' local SGD (Bayes by Backprop), which trains the dictionary
         and the posterior together.
-      seed: The initial weights follow from it.
       factors: F of each dense or convolutional layer that is factorised, by name; by default all
         hidden ones are, with as many factors as they have outputs.
       alpha_over_factors: alpha / F, positive: the larger, the more factors are active.
       temperature: Temperature of the relaxed Bernoulli.
       posterior_rate: How many times faster than everything else the logits of pi learn.
+      posterior_rule: What SGD learns pi by: the gradient of its logits; their natural gradient,
+        divided by the Fisher information pi (1 - pi); or the gradient of pi itself, kept in [0, 1].
       evaluation_samples: How many draws of b predictions are averaged over; 0 takes b = pi.
       keep_globals: Whether clients predict with the global variables that they had after their last
         training, rather than with the server's.
       aggregator: The mean of all clients, each counting the same, by default.
-      server_optimizer: Any of `tff.learning.optimizers`; SGD at rate 1 by default.
 
     Raises:
-      ValueError: If a number is out of its range, or a layer cannot be factorised.
+      ValueError: If a number is out of its range, a layer cannot be factorised, or the rule
+        `probabilities` meets an optimizer that is not plain SGD.
     """
+    if posterior_rule == "probabilities" and not (
+        is_sgd(training.optimizer) and not training.weight_decay and training.clip_norm is None
+    ):
+        raise ValueError(
+            "posterior_rule=probabilities moves pi by a step of SGD without momentum, weight decay "
+            "and clipping; leave these out, or take another rule."
+        )
     model = dataclasses.replace(
         architecture,
         kind=FactorizedLayers(
-            architecture.kind.bias, factors, alpha_over_factors, temperature, posterior_rate
+            architecture.kind.bias,
+            factors,
+            alpha_over_factors,
+            temperature,
+            posterior_rate,
+            posterior_rule,
         ),
     ).model(local=is_posterior)
     factorized = {spec.path.split("/")[0] for spec in model.specs if is_posterior(spec.path)}
@@ -81,10 +97,9 @@ def build_waffle(
             f"called {', '.join(wrong)}, but the layers {', '.join(architecture.layers)}."
         )
     work = equally_weighted(local_sgd(model, training))
-    return compose(
-        averaging_samples(model, evaluation_samples) if evaluation_samples else model,
-        keeping_globals(work) if keep_globals else work,
-        seed=seed,
-        aggregator=aggregator,
-        server_step=apply_update(model, server_optimizer),
-    )
+    if keep_globals:
+        work = keeping_globals(work)
+    step = apply_update(model, server_optimizer)
+    if evaluation_samples:
+        model = averaging_samples(model, evaluation_samples)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

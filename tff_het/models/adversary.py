@@ -18,7 +18,6 @@ the client's own, in federated averaging it is global. lambda_k does not weigh t
 loss, so its steps are the same whatever the penalty is, and it learns with a lambda of 0 too.
 """
 
-import collections
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -62,7 +61,24 @@ def attach(
         a weight >= 0 for each, the layer does not exist, or there is an adversary already.
     """
     attributes = tuple(attributes)
-    _check(architecture, attributes, weights, layer)
+    columns = [name for name in architecture.example_spec if name not in ("x", "y")]
+    if not attributes or len(set(attributes)) < len(attributes) or set(attributes) - set(columns):
+        raise ValueError(
+            "Protected attributes are different ones of the examples' columns beside x and y "
+            f"({', '.join(columns) or 'there are none'}); found {', '.join(attributes) or 'none'}."
+        )
+    if len(weights) != len(attributes) or not all(0 <= w < math.inf for w in weights):
+        raise ValueError(
+            "An adversary needs a weight of 0 or more for each protected attribute "
+            f"({', '.join(attributes)}); found {', '.join(map(str, weights)) or 'none'}."
+        )
+    if layer is not None and layer not in architecture.layers[:-1]:
+        raise ValueError(
+            f"No hidden layer is called {layer!r}; the model has: "
+            f"{', '.join(architecture.layers[:-1])}."
+        )
+    if architecture.opponent:
+        raise ValueError(f"Model {architecture.name!r} has an adversary already.")
     hidden_layers = tuple(f"adversary_{index + 1}" for index in range(len(units)))
 
     def build(kind: Layers) -> keras.Model:
@@ -89,41 +105,13 @@ def attach(
         return tf.reduce_mean(cross_entropies(batch, outputs), axis=-1)
 
     layers = (*hidden_layers, _OUTPUT_LAYER)
-    reported = collections.OrderedDict(architecture.all_metrics)
-    reported["prediction_loss"] = architecture.loss
-    reported["adversary_loss"] = adversary_loss
+    reported = {"prediction_loss": architecture.loss, "adversary_loss": adversary_loss}
     return dataclasses.replace(
         architecture,
         build=build,
         loss=loss,
-        metrics=reported,
+        metrics={**architecture.metrics, **reported},
         auxiliary=(*architecture.auxiliary, *layers),
         opponent=layers,
         opponent_loss=adversary_loss,
     )
-
-
-def _check(
-    architecture: Architecture,
-    attributes: tuple[str, ...],
-    weights: Sequence[float],
-    layer: str | None,
-) -> None:
-    columns = [name for name in architecture.example_spec if name not in ("x", "y")]
-    if not attributes or len(set(attributes)) < len(attributes) or set(attributes) - set(columns):
-        raise ValueError(
-            "Protected attributes are different ones of the examples' columns beside x and y "
-            f"({', '.join(columns) or 'there are none'}); found {', '.join(attributes) or 'none'}."
-        )
-    if len(weights) != len(attributes) or not all(0 <= w < math.inf for w in weights):
-        raise ValueError(
-            "An adversary needs a weight of 0 or more for each protected attribute "
-            f"({', '.join(attributes)}); found {', '.join(map(str, weights)) or 'none'}."
-        )
-    if layer is not None and layer not in architecture.layers[:-1]:
-        raise ValueError(
-            f"No hidden layer is called {layer!r}; the model has: "
-            f"{', '.join(architecture.layers[:-1])}."
-        )
-    if architecture.opponent:
-        raise ValueError(f"Model {architecture.name!r} has an adversary already.")

@@ -29,7 +29,7 @@ class Architecture:
     """A network before it is decided what of it is local.
 
     Attributes:
-      name: Its name in `ARCHITECTURES`.
+      name: Its name in `NETWORKS`.
       build: Builds the Keras model of layers of a kind; it gives `logits` [b, classes]
         and `hidden` [b, units], the activations before the last layer.
       example_spec: Columns of a client's examples.
@@ -55,7 +55,9 @@ class Architecture:
     layers: tuple[str, ...]
     head: tuple[str, ...]
     loss: PerExample = objectives.cross_entropy
-    metrics: Mapping[str, PerExample] | None = None
+    metrics: Mapping[str, PerExample] = dataclasses.field(
+        default_factory=lambda: objectives.METRICS
+    )
     kind: Layers = dataclasses.field(default_factory=Layers)
     scaled: Callable[[tf.Tensor], tf.Tensor] = lambda x: x
     auxiliary: tuple[str, ...] = ()
@@ -64,11 +66,6 @@ class Architecture:
     opponent: tuple[str, ...] = ()
     opponent_loss: PerExample | None = None
     local_statistics: bool = False
-
-    @property
-    def all_metrics(self) -> Mapping[str, PerExample]:
-        """What is reported, by name."""
-        return {"accuracy": objectives.accuracy} if self.metrics is None else self.metrics
 
     def model(self, local: keras_model.Local = ()) -> Model:
         """Returns the model with these layers (or variables) local; as `from_keras`.

@@ -5,11 +5,9 @@ Liang et al. (2019), §2.1 and Figure 1 (b) to (d): the representation is traine
 the same steps as for the predictions (eq. 1).
 """
 
-import collections
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -20,20 +18,6 @@ from tff_het.models.model import Batch, Outputs, PerExample
 
 _TARGET, _GUESS = "auxiliary_target", "auxiliary_guess"
 _LAYER = "auxiliary"
-
-
-class LocalLoss(NamedTuple):
-    """A form of local loss.
-
-    Attributes:
-      network: (architecture, the network's Keras model, the name of the representation's layer) ->
-        symbols of what is guessed from the representation, and of the truth where it is no
-        column of the examples.
-      loss: The loss of an example, given the batch and these two as outputs.
-    """
-
-    network: Callable[[Architecture, keras.Model, str], Mapping[str, tf.Tensor]]
-    loss: PerExample
 
 
 def attach(
@@ -63,21 +47,21 @@ def attach(
             f"to be local: some of {', '.join(architecture.layers)}, from the first on; found "
             f"{', '.join(local) or 'none'}."
         )
-    form = LOCAL_LOSSES[name]
+    network, local_loss = LOCAL_LOSSES[name]
 
     def build(kind) -> keras.Model:
         base = architecture.build(kind)
-        added = form.network(architecture, base, first[-1])
+        added = network(architecture, base, first[-1])
         return keras.Model(base.inputs, {**base.output, **added}, name=base.name)
 
     def loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
-        return architecture.loss(batch, outputs) + weight * form.loss(batch, outputs)
+        return architecture.loss(batch, outputs) + weight * local_loss(batch, outputs)
 
     return dataclasses.replace(
         architecture,
         build=build,
         loss=loss,
-        metrics={**architecture.all_metrics, "local_loss": form.loss},
+        metrics={**architecture.metrics, "local_loss": local_loss},
         auxiliary=(*architecture.auxiliary, _LAYER),
         training_outputs=(*architecture.training_outputs, _TARGET, _GUESS),
     )
@@ -133,7 +117,7 @@ def _image(base: keras.Model) -> tf.Tensor:
     if others or symbol.name != "x":
         raise ValueError(
             "The local losses 'autoencoder' and 'rotation' are on networks whose one input is x; "
-            f"found {', '.join(symbol.name for symbol in keras.inputs)}. Choose 'supervised'."
+            f"found {', '.join(symbol.name for symbol in base.inputs)}. Choose 'supervised'."
         )
     return symbol
 
@@ -160,8 +144,13 @@ class RandomRotation(keras.layers.Layer):
         return tf.gather(turned, quarters, axis=1, batch_dims=1), quarters
 
 
-LOCAL_LOSSES: Mapping[str, LocalLoss] = collections.OrderedDict(
-    supervised=LocalLoss(_label, _label_loss),
-    autoencoder=LocalLoss(_input, _squared_error),
-    rotation=LocalLoss(_rotation, _rotation_loss),
-)
+# (architecture, its Keras model, the name of the representation's layer) -> symbols of what is
+# guessed from the representation, and of the truth where it is no column of the examples.
+_Network = Callable[[Architecture, keras.Model, str], Mapping[str, tf.Tensor]]
+
+# By name, what is added to the network, and the loss of an example given these symbols' values.
+LOCAL_LOSSES: Mapping[str, tuple[_Network, PerExample]] = {
+    "supervised": (_label, _label_loss),
+    "autoencoder": (_input, _squared_error),
+    "rotation": (_rotation, _rotation_loss),
+}

@@ -53,11 +53,6 @@ def kl_bernoulli(logits: tf.Tensor, log_p: tf.Tensor) -> tf.Tensor:
     return cross - log_rest - tf.math.softplus(logits)
 
 
-def prior_means(num_factors: int, alpha: float) -> np.ndarray:
-    """E[pi_k] = (alpha / (1 + alpha))^k for k = 1 ... F, which falls with k: float64 [F]."""
-    return (alpha / (1.0 + alpha)) ** np.arange(1, num_factors + 1)
-
-
 def grown(
     values: Mapping[str, np.ndarray], fresh: Mapping[str, np.ndarray], *, trained: bool
 ) -> dict[str, np.ndarray]:
@@ -103,14 +98,22 @@ def _grown(path: str, old: np.ndarray, fresh: np.ndarray, trained: bool) -> np.n
     return new
 
 
-def _with_gradient_times(rate: float, x: tf.Tensor) -> tf.Tensor:
-    """x, whose gradient is multiplied by `rate`."""
+def _learning(logits: tf.Tensor, rate: float, rule: str) -> tf.Tensor:
+    """The same logits, which learn by a rule of `FactorizedLayers`."""
 
-    @tf.custom_gradient
-    def identity(x):
-        return tf.identity(x), lambda upstream: rate * upstream
+    def gradient(upstream):
+        upstream = rate * upstream
+        if rule == "logits":
+            return upstream
+        pi = tf.sigmoid(logits)
+        of_pi = upstream / tf.maximum(pi * (1.0 - pi), _EDGE)  # Also the Fisher information of pi.
+        if rule == "natural":
+            return of_pi
+        # Plain SGD takes gradients times its negative rate (see `Descent`): this is a step of pi.
+        moved = tf.clip_by_value(pi + of_pi, _EDGE, 1.0 - _EDGE)
+        return tf.math.log(moved) - tf.math.log1p(-moved) - logits
 
-    return identity(x)
+    return tf.custom_gradient(lambda x: (tf.identity(x), gradient))(logits)
 
 
 def _inverse_softplus(value: float) -> float:
@@ -127,13 +130,13 @@ class _Factorized(Random):
         factors: int,
         alpha: float,
         temperature: float,
-        rate: float,
+        learning: Mapping[str, Any],
         bias: bool,
         name: str,
     ):
         super().__init__(name=name)
         self._units, self._num_factors, self._has_bias = units, factors, bias
-        self._alpha, self._temperature, self._rate = alpha, temperature, rate
+        self._alpha, self._temperature, self._learning = alpha, temperature, learning
 
     def _add_factors(self, fan_in: int) -> None:
         """W_a [J, F], W_b [F, M], r [F], and the posterior, which starts at the prior."""
@@ -142,7 +145,8 @@ class _Factorized(Random):
             initializer = keras.initializers.Constant(value)
             return self.add_weight(name, [self._num_factors], initializer=initializer)
 
-        pi = prior_means(self._num_factors, self._alpha)
+        # E[pi_k] for k = 1 ... F, in float64.
+        pi = (self._alpha / (1.0 + self._alpha)) ** np.arange(1, self._num_factors + 1)
         self.left = self.add_weight("left", [fan_in, self._num_factors])
         self.right = self.add_weight("right", [self._num_factors, self._units])
         self.strength = vector("strength", 1.0)
@@ -155,7 +159,7 @@ class _Factorized(Random):
     def _scores(self, training: bool) -> tf.Tensor:
         """lambda = r * b, float32 [F]; in training adds the KL term, a share for each example."""
         client = calling.current(self.name).client
-        logits = _with_gradient_times(self._rate, tf.convert_to_tensor(self.logits))
+        logits = _learning(tf.convert_to_tensor(self.logits), **self._learning)
         if not training:
             never = tf.equal(client.rounds, 0)
             return self.strength * tf.where(never, tf.ones_like(logits), tf.sigmoid(logits))
@@ -227,6 +231,9 @@ class FactorizedLayers(Layers):
       alpha_over_factors: alpha / F, of the prior Beta(alpha, 1).
       temperature: Of the relaxed Bernoulli.
       posterior_rate: How many times faster than everything else the logits of pi learn.
+      posterior_rule: What SGD learns pi by. logits: the gradient of the logits; natural: their
+        natural gradient, which is that of pi; probabilities: that of pi moves pi itself, clipped,
+        for which SGD has to be plain.
 
     Raises:
       ValueError: If a number is not positive.
@@ -236,6 +243,7 @@ class FactorizedLayers(Layers):
     alpha_over_factors: float = 1.0
     temperature: float = 2 / 3
     posterior_rate: float = 1.0
+    posterior_rule: str = "logits"
 
     def __post_init__(self):
         for name, value in (
@@ -271,7 +279,7 @@ class FactorizedLayers(Layers):
             "factors": factors,
             "alpha": self.alpha_over_factors * factors,
             "temperature": self.temperature,
-            "rate": self.posterior_rate,
+            "learning": {"rate": self.posterior_rate, "rule": self.posterior_rule},
             "bias": self.bias,
             "name": name,
         }

@@ -10,6 +10,7 @@ With h one-hot, V_f^T h is a row of V_f: a vector [units] for each client, its *
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -28,23 +29,29 @@ class _Conditioned(keras.layers.Layer):
     """A layer with vectors of which every client has its own.
 
     Either the variables are the vectors themselves, [units] (to be kept as local ones), or they
-    hold those of all clients, [num_clients, units], of which a call takes its client's row.
+    hold those of all clients, [num_clients, units], of which a call takes its client's row. They
+    begin at 0; or, `drawn`, as a dense layer on the one-hot client does, with a bias beside them.
     """
 
-    def __init__(self, num_clients: int | None, **kwargs):
+    def __init__(self, num_clients: int | None, drawn: bool = False, **kwargs):
         super().__init__(**kwargs)
-        self._num_clients = num_clients
+        self._num_clients, self._drawn = num_clients, drawn
         self.client_is_input = num_clients is not None
 
-    def _add_conditioning(self, name: str, units: int) -> tf.Variable:
+    def _add_conditioning(self, name: str, units: int) -> list[tf.Variable]:
         shape = (units,) if self._num_clients is None else (self._num_clients, units)
-        return self.add_weight(name=name, shape=shape, initializer="zeros")
+        initializer = "glorot_uniform" if self._drawn else "zeros"
+        vectors = [self.add_weight(name=name, shape=shape, initializer=initializer)]
+        if self._drawn:
+            vectors.append(self.add_weight(f"{name}_bias", [units], initializer="zeros"))
+        return vectors
 
-    def _of_client(self, conditioning: tf.Variable) -> tf.Tensor:
+    def _of_client(self, conditioning: list[tf.Variable]) -> tf.Tensor:
         """The vector [units] of the client whose call this is."""
-        if self._num_clients is None:
-            return tf.convert_to_tensor(conditioning)
-        return tf.gather(conditioning, calling.current(self.name).client.index)
+        vectors, *bias = map(tf.convert_to_tensor, conditioning)
+        if self._num_clients is not None:
+            vectors = tf.gather(vectors, calling.current(self.name).client.index)
+        return tf.add_n([vectors, *bias]) if bias else vectors
 
 
 class Gated(_Conditioned):
@@ -55,23 +62,25 @@ class Gated(_Conditioned):
 
     def __init__(
         self,
-        linear: Callable[[str], keras.layers.Layer],
+        linear: Callable[..., keras.layers.Layer],
         units: int,
         num_clients: int | None = None,
+        drawn: bool = False,
         **kwargs,
     ):
         """Initialises the layer.
 
         Args:
-          linear: Makes a linear layer of a given name with `units` outputs; called
-            for the filter (W_f) and the gate (W_g).
+          linear: Makes a linear layer called `name` with `units` outputs: the filter, W_f, and the
+            gate, W_g.
           units: N.
           num_clients: K, if the conditioning of all clients is part of the layer.
+          drawn: Whether conditioning begins at random, with a bias.
           **kwargs: As `keras.layers.Layer`.
         """
-        super().__init__(num_clients, **kwargs)
-        self.filter = linear("filter")
-        self.gate = linear("gate")
+        super().__init__(num_clients, drawn, **kwargs)
+        self.filter = linear(name="filter")
+        self.gate = linear(name="gate")
         self._units = units
 
     def build(self, input_shape) -> None:
@@ -89,9 +98,7 @@ class Gated(_Conditioned):
 class ConditionedOutput(_Conditioned):
     """Logits [b, classes] = W x + b + v, v being the client's."""
 
-    def __init__(
-        self, num_classes: int, num_clients: int | None = None, bias: bool = True, **kwargs
-    ):
+    def __init__(self, num_classes: int, num_clients: int | None, bias: bool, **kwargs):
         super().__init__(num_clients, **kwargs)
         self.linear = keras.layers.Dense(num_classes, use_bias=bias, name="linear")
         self._num_classes = num_classes
@@ -112,23 +119,18 @@ class GatedLayers(Layers):
       num_clients: K, if the conditioning of all clients is part of the layers;
         None: each client keeps its own (the variables of `is_conditioning`).
       output_too: Whether the logits are shifted as well.
+      drawn: Whether conditioning begins at random, with a bias, instead of at 0 without.
     """
 
     num_clients: int | None = None
     output_too: bool = False
+    drawn: bool = False
 
     def dense(self, units: int, name: str) -> keras.layers.Layer:
-        return self._gated(
-            lambda part: keras.layers.Dense(units, use_bias=self.bias, name=part), units, name
-        )
+        return self._gated(name, keras.layers.Dense, units)
 
     def conv(self, filters: int, size: int, name: str, padding: str = "same") -> keras.layers.Layer:
-        def linear(part: str) -> keras.layers.Layer:
-            return keras.layers.Conv2D(
-                filters, size, padding=padding, use_bias=self.bias, name=part
-            )
-
-        return self._gated(linear, filters, name)
+        return self._gated(name, keras.layers.Conv2D, filters, kernel_size=size, padding=padding)
 
     def linear_conv(
         self, filters: int, size: int, name: str, padding: str = "same"
@@ -139,17 +141,14 @@ class GatedLayers(Layers):
         )
 
     def conv1d(self, filters: int, size: int, name: str) -> keras.layers.Layer:
-        def linear(part: str) -> keras.layers.Layer:
-            return keras.layers.Conv1D(filters, size, use_bias=self.bias, name=part)
-
-        return self._gated(linear, filters, name)
+        return self._gated(name, keras.layers.Conv1D, filters, kernel_size=size)
 
     def output(self, num_classes: int) -> keras.layers.Layer:
         if not self.output_too:
             return super().output(num_classes)
-        return ConditionedOutput(num_classes, self.num_clients, self.bias, name="output")
+        own = {"drawn": self.drawn, "name": "output"}
+        return ConditionedOutput(num_classes, self.num_clients, self.bias, **own)
 
-    def _gated(
-        self, linear: Callable[[str], keras.layers.Layer], units: int, name: str
-    ) -> keras.layers.Layer:
-        return Gated(linear, units, self.num_clients, name=name)
+    def _gated(self, name: str, kind: type, units: int, **settings) -> keras.layers.Layer:
+        linear = functools.partial(kind, units, use_bias=self.bias, **settings)
+        return Gated(linear, units, self.num_clients, self.drawn, name=name)

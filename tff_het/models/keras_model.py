@@ -1,9 +1,8 @@
 """From a Keras model and a choice of local variables to a `Model`."""
 
-import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,8 +20,6 @@ from tff_het.models.model import (
     Variables,
     VariableSpec,
 )
-
-_Built = TypeVar("_Built")
 
 # By name, what weights start from that Keras gives its default: glorot, uniform within
 # sqrt(6 / (fan in + fan out)), or fan_in, PyTorch's, uniform within sqrt(1 / fan in).
@@ -43,7 +40,7 @@ def from_keras(
     local: Local = (),
     local_statistics: bool = False,
     loss: PerExample = objectives.cross_entropy,
-    metrics: Mapping[str, PerExample] | None = None,
+    metrics: Mapping[str, PerExample] = objectives.METRICS,
     training_outputs: Collection[str] = (),
     initialization: str = "glorot",
     opponent: Collection[str] = (),
@@ -78,91 +75,27 @@ def from_keras(
 
     Raises:
       ValueError: If `local` or `opponent` names what does not exist or matches nothing, if
-        statistics are to be local and there are none, or if the model holds Keras's own random
-        layers, or has integer variables.
+        statistics are to be local and there are none, if the model holds Keras's own random
+        layers, or variables that are integers or were made elsewhere, if there is no such
+        initialization, or if an opponent lacks its loss or its variables.
     """
-    keras_model = _build_with_slots(build)
-    layers_of_model = _number_random_layers([keras_model])
-    # AutoGraph's rewriting takes longer than tracing; only users' layers may need it.
-    as_written = all(map(_needs_no_autograph, layers_of_model))
-    called = tf.autograph.experimental.do_not_convert(keras_model) if as_written else keras_model
-
-    def call(batch: Batch, training: bool) -> tuple[Outputs, tf.Tensor]:
-        _restore_classes(layers_of_model)
-        result = called(_inputs(keras_model, batch), training=training)
-        outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
-        return outputs, tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
-
-    model = _functional(
-        call,
-        keras_model.weights,
-        example_spec,
-        trainable={id(v) for v in keras_model.trainable_weights},
-        local=_choose_local(keras_model, local)
-        | (_statistics(keras_model) if local_statistics else set()),
-        loss=loss,
-        metrics=metrics,
-        initialization=initialization,
-        opponent=_of_layers(keras_model, opponent),
-        opponent_loss=opponent_loss,
-    )
-    asks = any(getattr(layer, "client_is_input", False) for layer in layers_of_model)
-    draws = any(isinstance(layer, layers.Random) for layer in layers_of_model)
-
-    def predict(*args: Any) -> Outputs:
-        outputs = model.predict(*args)
-        return {name: out for name, out in outputs.items() if name not in training_outputs}
-
-    return dataclasses.replace(
-        model, predict=predict, client_is_input=asks, draws_in_training=draws
-    )
-
-
-def _build_with_slots(build: Callable[[], _Built]) -> _Built:
-    """Calls `build` with all variables replaced by `SlotVariable`s."""
     # Keras numbers unnamed layers for the whole process; paths, and with them
     # what a predicate sees, must not depend on what was built before.
     keras.backend.reset_uids()
     # Keras calls layers on symbols while it builds: some ask for the client even then.
     with slots.slots(), calling.call(ClientContext(0, 0, 0), [0, 0]):
-        return build()
-
-
-def _functional(
-    call: Callable[[Batch, bool], tuple[Outputs, tf.Tensor]],
-    variables: Sequence[tf.Variable],
-    example_spec: Mapping[str, tf.TensorSpec],
-    *,
-    trainable: Collection[int],
-    local: Collection[int],
-    loss: PerExample,
-    metrics: Mapping[str, PerExample] | None,
-    initialization: str = "glorot",
-    opponent: Collection[int] = (),
-    opponent_loss: PerExample | None = None,
-) -> Model:
-    """Makes a `Model` of a function that reads `SlotVariable`s.
-
-    Args:
-      call: (batch, training) -> outputs by name, and a regulariser float32 [].
-      variables: All variables, which were made by `_build_with_slots`.
-      example_spec: Columns of a client's examples, shapes with a leading None.
-      trainable: The `id`s of the trainable variables.
-      local: The `id`s of the local ones.
-      loss: What is minimised, per example.
-      metrics: What is reported beside the loss; accuracy by default.
-      initialization: As in `from_keras`.
-      opponent: The `id`s of the opponent's variables.
-      opponent_loss: What these minimise, per example.
-
-    Raises:
-      ValueError: If a variable is of integers, or was made elsewhere, if there is no such
-        initialization, or if an opponent lacks its loss or its variables.
-    """
-    if bool(opponent) != (opponent_loss is not None):
+        keras_model = build()
+    every_layer, variables = _all_layers(keras_model), keras_model.weights
+    # AutoGraph's rewriting takes longer than tracing; only users' layers may need it.
+    as_written = all(map(_needs_no_autograph, every_layer))
+    called = tf.autograph.experimental.do_not_convert(keras_model) if as_written else keras_model
+    trainable = {id(v) for v in keras_model.trainable_weights}
+    chosen = _choose_local(keras_model, local, local_statistics)
+    against = _of_layers(keras_model, opponent)
+    if bool(against) != (opponent_loss is not None):
         raise ValueError(
             "An opponent has variables and a loss of its own; found "
-            f"{len(opponent)} variables and {'a' if opponent_loss else 'no'} loss."
+            f"{len(against)} variables and {'a' if opponent_loss else 'no'} loss."
         )
     if initialization not in INITIALIZATIONS:
         raise ValueError(
@@ -179,36 +112,30 @@ def _functional(
                 f"Variable {_path(variable)} was there before the model was built: the function "
                 "that builds the model has to create all of its layers and variables anew."
             )
-    specs = tuple(
-        VariableSpec(
-            path=_path(v),
-            shape=tuple(v.shape),
-            dtype=v.dtype,
-            trainable=id(v) in trainable,
-            local=id(v) in local,
-            opponent=id(v) in opponent,
-        )
-        for v in variables
-    )
+
+    def spec_of(v: tf.Variable) -> VariableSpec:
+        kinds = (id(v) in trainable, id(v) in chosen, id(v) in against)
+        return VariableSpec(_path(v), tuple(v.shape), v.dtype, *kinds)
 
     def initial_variables(seed: int) -> Variables:
-        return model.split(
-            [
-                _initial_value(v, seeding.integer_seed(seed, seeding.MODEL, index), initialization)
-                for index, v in enumerate(variables)
-            ]
-        )
+        seeds = (seeding.integer_seed(seed, seeding.MODEL, i) for i in range(len(variables)))
+        pairs = zip(variables, seeds, strict=True)
+        return model.split([_initial_value(v, own, initialization) for v, own in pairs])
 
     def forward(
         values: Variables, batch: Batch, client: ClientContext, seed: Any, training: bool
     ) -> tuple[Outputs, tf.Tensor, Variables]:
         with slots.bound(variables, model.join(values)) as bound, calling.call(client, seed):
-            outputs, regularisation = call(batch, training)
+            _restore_classes(every_layer)
+            result = called(_inputs(keras_model, batch), training=training)
+            outputs = dict(result) if isinstance(result, Mapping) else {"logits": result}
+            regularisation = tf.add_n(keras_model.losses) if keras_model.losses else tf.zeros([])
             updated = model.split([bound[id(v)] for v in variables])
         return outputs, regularisation, updated
 
-    def predict(values, batch, client, seed, training) -> Outputs:
-        return forward(values, batch, client, seed, training)[0]
+    def predict(*args: Any) -> Outputs:
+        outputs = forward(*args)[0]
+        return {name: out for name, out in outputs.items() if name not in training_outputs}
 
     def loss_fn(values, batch, client, seed, training) -> LossOutput:
         outputs, regularisation, updated = forward(values, batch, client, seed, training)
@@ -220,15 +147,14 @@ def _functional(
         return _mean(batch, opponent_loss(batch, outputs))
 
     model = Model(
-        specs=specs,
+        specs=tuple(map(spec_of, variables)),
         example_spec=dict(example_spec),
         initial_variables=initial_variables,
         predict=predict,
         loss=loss_fn,
-        metrics={
-            "loss": loss,
-            **({"accuracy": objectives.accuracy} if metrics is None else metrics),
-        },
+        metrics={"loss": loss, **metrics},
+        client_is_input=any(getattr(layer, "client_is_input", False) for layer in every_layer),
+        draws_in_training=any(isinstance(layer, layers.Random) for layer in every_layer),
         opponent_loss=None if opponent_loss is None else opponent_loss_fn,
     )
     return model
@@ -244,8 +170,14 @@ def _path(variable: tf.Variable) -> str:
     return variable.name.removesuffix(":0")
 
 
-def _choose_local(keras_model: keras.Model, local: Local) -> set[int]:
-    """Returns the `id`s of the local variables."""
+def _choose_local(keras_model: keras.Model, local: Local, statistics: bool) -> set[int]:
+    """Returns the `id`s of the local variables, moving statistics among them if so asked."""
+    if statistics and not keras_model.non_trainable_weights:
+        raise ValueError(
+            "Moving statistics are to be local, but the model has none: they come with batch "
+            "normalisation."
+        )
+    besides = {id(v) for v in keras_model.non_trainable_weights if statistics}
     if callable(local):
         chosen = {id(v) for v in keras_model.weights if local(_path(v))}
         if not chosen:
@@ -254,20 +186,10 @@ def _choose_local(keras_model: keras.Model, local: Local) -> set[int]:
                 f"`local` matches no variable of the model, which has: {paths}. Keep all of them "
                 "global with ()."
             )
-        return chosen
+        return chosen | besides
     if isinstance(local, str):
         raise ValueError(f"`local` is a list of layer names: write [{local!r}].")
-    return _of_layers(keras_model, local)
-
-
-def _statistics(keras_model: keras.Model) -> set[int]:
-    """Returns the `id`s of the moving statistics."""
-    if not keras_model.non_trainable_weights:
-        raise ValueError(
-            "Moving statistics are to be local, but the model has none: they come with batch "
-            "normalisation."
-        )
-    return {id(v) for v in keras_model.non_trainable_weights}
+    return _of_layers(keras_model, local) | besides
 
 
 def _of_layers(keras_model: keras.Model, names: Collection[str]) -> set[int]:
@@ -293,19 +215,13 @@ def _restore_classes(every_layer: Iterable[keras.layers.Layer]) -> None:
             layer_class.__new__(layer_class)  # type: ignore[call-overload]
 
 
-def _number_random_layers(
-    roots: Iterable[keras.layers.Layer],
-) -> list[keras.layers.Layer]:
-    """Keeps the random layers below `roots` apart; returns all layers.
+def _all_layers(keras_model: keras.Model) -> list[keras.layers.Layer]:
+    """Returns all layers, the random ones of which are numbered.
 
     Raises:
       ValueError: If there are Keras's own random layers among them.
     """
-    every_layer = [
-        layer
-        for root in roots
-        for layer in root._flatten_layers()  # pylint: disable=protected-access
-    ]
+    every_layer = list(keras_model._flatten_layers())  # pylint: disable=protected-access
     for salt, layer in enumerate(every_layer):
         if isinstance(layer, layers.Random):
             layer.salt = salt

@@ -136,24 +136,18 @@ class Model:
 
     def join(self, variables: Variables) -> list[Any]:
         """Undoes `split`: one value for each variable, in the model's order."""
-        sources: dict[tuple[bool, bool], list[Any]] = {
-            (local, trainable): list(values)
-            for local, weights in (
-                (False, variables.global_weights),
-                (True, variables.local_weights),
-            )
-            for trainable, values in ((True, weights.trainable), (False, weights.non_trainable))
-        }
-        for (local, trainable), values in sources.items():
-            expected = sum(s.local == local and s.trainable == trainable for s in self.specs)
-            if len(values) != expected:
-                raise ValueError(
-                    f"The model has {expected} {'local' if local else 'global'} "
-                    f"{'trainable' if trainable else 'non-trainable'} variables, found "
-                    f"{len(values)} values."
-                )
-        remaining = {key: iter(values) for key, values in sources.items()}
-        return [next(remaining[spec.local, spec.trainable]) for spec in self.specs]
+        places, found = self.split(range(len(self.specs))), dict[int, Any]()
+        for side, of_side, weights in zip(("global", "local"), places, variables, strict=True):
+            for kind, own, values in zip(
+                ("trainable", "non-trainable"), of_side, weights, strict=True
+            ):
+                if len(values) != len(own):
+                    raise ValueError(
+                        f"The model has {len(own)} {side} {kind} variables, found {len(values)} "
+                        "values."
+                    )
+                found.update(zip(own, values, strict=True))
+        return [found[place] for place in range(len(self.specs))]
 
     @property
     def tensor_specs(self) -> Variables:

@@ -1,6 +1,6 @@
 """Losses and metrics of one example each; the client work averages them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
@@ -39,3 +39,7 @@ def accuracy(batch: Batch, outputs: Outputs) -> tf.Tensor:
     """1 where the highest logit is the label's, else 0."""
     best = tf.argmax(outputs["logits"], axis=-1, output_type=batch["y"].dtype)
     return tf.cast(tf.equal(best, batch["y"]), tf.float32)
+
+
+METRICS: Mapping[str, PerExample] = {"accuracy": accuracy}
+"""What is reported beside the loss by default."""

@@ -53,25 +53,10 @@ class SlotVariable(tf.Variable):
     def numpy(self):
         return self._variable.numpy()
 
-    @property
-    def dtype(self):
-        return self._variable.dtype
-
-    @property
-    def shape(self):
-        return self._variable.shape
-
-    @property
-    def _shape(self):
-        return self._variable.shape
-
-    @property
-    def name(self):
-        return self._variable.name
-
-    @property
-    def trainable(self):
-        return self._variable.trainable
+    dtype = property(lambda self: self._variable.dtype)
+    shape = _shape = property(lambda self: self._variable.shape)
+    name = property(lambda self: self._variable.name)
+    trainable = property(lambda self: self._variable.trainable)
 
     def __repr__(self) -> str:
         return f"<SlotVariable {self.name} {self.shape} {self.dtype.name}>"

@@ -5,17 +5,15 @@
 `set_apart` keeps examples for the server.
 """
 
-from tff_het.partitions.assignment import Assignment, Examples
+from tff_het.partitions.assignment import Assignment
 from tff_het.partitions.local_test import make_with_local_test
 from tff_het.partitions.partition import Partition
 from tff_het.partitions.registry import PARTITIONS, make, names
-from tff_het.partitions.server import AtServer, set_apart
+from tff_het.partitions.server import set_apart
 
 __all__ = [
     "PARTITIONS",
     "Assignment",
-    "AtServer",
-    "Examples",
     "Partition",
     "make",
     "make_with_local_test",

@@ -26,18 +26,10 @@ class Assignment(NamedTuple):
 
 
 def require_count(num_clients: int | None, at_most: int, unit: str) -> int:
-    """Checks the number of clients.
-
-    Args:
-      num_clients: What the user asked for.
-      at_most: How many clients there can be.
-      unit: What there are `at_most` of, for the error message ('training examples').
-
-    Returns:
-      The number of clients.
+    """Returns the number of clients.
 
     Raises:
-      ValueError: The number is missing, below 1, or above `at_most`.
+      ValueError: It is missing, below 1, or above `at_most`, which is the number of `unit`.
     """
     if num_clients is None:
         raise ValueError("num_clients is needed for this partition; found None.")
@@ -49,21 +41,11 @@ def require_count(num_clients: int | None, at_most: int, unit: str) -> int:
 
 
 def require_shards(num_clients: int, shards_per_client: int, num_train: int) -> int:
-    """Checks how many shards a client gets.
-
-    Args:
-      num_clients: How many clients there are.
-      shards_per_client: What the user asked for.
-      num_train: How many training examples there are.
-
-    Returns:
-      The number of all clients' shards.
+    """Returns the number of all clients' shards.
 
     Raises:
-      ValueError: A client gets less than one, or there are more shards than training examples.
+      ValueError: There are more of them than training examples.
     """
-    if shards_per_client < 1:
-        raise ValueError(f"shards_per_client must be 1 or more; found {shards_per_client}.")
     num_shards = num_clients * shards_per_client
     if num_train < num_shards:
         raise ValueError(
@@ -88,13 +70,14 @@ def indices_by_owner(owners: np.ndarray, num_clients: int) -> list[np.ndarray]:
     return [order[bounds[k] : bounds[k + 1]] for k in range(num_clients)]
 
 
-def owners_by_value(values: np.ndarray, owner_of: Mapping[int, int]) -> np.ndarray:
-    """The owner of each example where a value (its class, its group) decides: int [n], -1: nobody.
+def indices_by_value(values: np.ndarray, dealt: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """For each client the sorted indices of the examples whose value (class, group) is its own.
 
     Args:
       values: [n], numbers.
-      owner_of: Value -> number of the client.
+      dealt: The values of each client.
     """
+    owner_of = {value: client for client, own in enumerate(dealt) for value in own}
     kinds, kind = np.unique(values, return_inverse=True)
-    owner = np.array([owner_of.get(value, -1) for value in kinds.tolist()], np.int64)
-    return owner[kind]
+    owners = np.array([owner_of.get(value, -1) for value in kinds.tolist()], np.int64)
+    return indices_by_owner(owners[kind], len(dealt))

@@ -15,9 +15,6 @@ from sklearn.metrics import pairwise_distances_argmin
 from tff_het.kinds import Share, Whole
 from tff_het.partitions.assignment import Assignment, Examples, indices_by_owner, require_count
 
-PROJECTIONS = ("pca", "none", "tsne")
-ASSIGNMENTS = ("own_class", "nearest")
-
 _STARTS = 10  # Of each K-means; scikit-learn's default when the paper was written.
 _MAX_TSNE_COMPONENTS = 3  # Of the Barnes-Hut algorithm; the exact one takes hours.
 _PERPLEXITY = 30.0  # scikit-learn's default.
@@ -56,10 +53,9 @@ def clusters(
         that train and test are mapped together: test examples then have a part in the clusters.
       num_components: Dimensions that are projected to; of no meaning for 'none'.
       assignment: What an example belongs to. 'own_class': the nearest cluster of its own class, as
-        in the authors' code; a class with fewer training examples than clients is spread at
-        random, train and test. 'nearest': the nearest of all classes' clusters, the text's wording;
-        no test label is looked at, and classes with fewer training examples than clients have no
-        clusters.
+        in the authors' code; a class with fewer training examples than clients is spread at random,
+        train and test. 'nearest': the nearest of all classes' clusters, the text's wording; no test
+        label is looked at, and classes with fewer training examples than clients have no clusters.
       shuffle_fraction: In [0, 1]: this share of all examples, train and test together, is drawn,
         and their clients are permuted among them (section 4), again where a small client would be
         left without training examples. 1 leaves nothing of the clusters but the clients' sizes.
@@ -69,12 +65,6 @@ def clusters(
       ValueError: An option is out of range, no class has an example for each client ('nearest'), or
         a client is left without training examples.
     """
-    if projection not in PROJECTIONS:
-        raise ValueError(f"projection must be one of {', '.join(PROJECTIONS)}; found {projection}.")
-    if assignment not in ASSIGNMENTS:
-        raise ValueError(f"assignment must be one of {', '.join(ASSIGNMENTS)}; found {assignment}.")
-    if not 0 <= shuffle_fraction <= 1:
-        raise ValueError(f"shuffle_fraction must be in [0, 1]; found {shuffle_fraction}.")
     num_train = len(train["y"])
     num_clients = require_count(num_clients, num_train, "training examples")
     # On several threads scikit-learn adds in the order in which they end: other bits each time.
@@ -82,9 +72,9 @@ def clusters(
         # Fewer different points than clusters: what comes of it is checked below.
         warnings.simplefilter("ignore", ConvergenceWarning)
         points = _project(_flat(train["x"]), _flat(test["x"]), projection, num_components, rng)
+        labels = np.concatenate([train["y"], test["y"]])
         deal = _to_own_class if assignment == "own_class" else _to_nearest
-        owners = deal(points, num_train, train["y"], test["y"], num_clients, rng)
-    clustered = owners
+        clustered = deal(points, labels, num_train, num_clients, rng)
     for _ in range(_MAX_TRIES if shuffle_fraction else 1):
         drawn = rng.permutation(len(clustered))[: round(shuffle_fraction * len(clustered))]
         owners = clustered.copy()
@@ -146,16 +136,8 @@ def _centres(points: np.ndarray, num_clients: int, rng: np.random.Generator) -> 
     return kmeans.fit(points).cluster_centers_
 
 
-def _to_own_class(
-    points: np.ndarray,
-    num_train: int,
-    train_labels: np.ndarray,
-    test_labels: np.ndarray,
-    num_clients: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """The client of each example, the training examples first: int64 [n]."""
-    labels = np.concatenate([train_labels, test_labels])
+def _to_own_class(points, labels, num_train, num_clients, rng) -> np.ndarray:
+    """The client of each example [n, c] with labels [n], the training examples first: int64 [n]."""
     owners = np.empty(len(points), np.int64)
     for label in np.unique(labels):
         own = labels == label
@@ -168,23 +150,15 @@ def _to_own_class(
     return owners
 
 
-def _to_nearest(
-    points: np.ndarray,
-    num_train: int,
-    train_labels: np.ndarray,
-    test_labels: np.ndarray,
-    num_clients: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
+def _to_nearest(points, labels, num_train, num_clients, rng) -> np.ndarray:
     """As `_to_own_class`, without a look at the test labels."""
-    del test_labels
+    known, train_labels = points[:num_train], labels[:num_train]
     classes, counts = np.unique(train_labels, return_counts=True)
     if counts.max() < num_clients:
         raise ValueError(
             f"assignment='nearest' needs a class with a training example for each of {num_clients}"
             f" clients; found at most {counts.max()}. Ask for fewer clients."
         )
-    known = points[:num_train]
     centres = [
         _centres(known[train_labels == label], num_clients, rng)
         for label in classes[counts >= num_clients]

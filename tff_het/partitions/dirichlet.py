@@ -9,8 +9,6 @@ from tff_het.numbers import Number
 from tff_het.partitions.assignment import Assignment, Examples, require_count
 
 _MAX_TRIES = 100
-# NumPy's own draw never ends where powers of uniform numbers are all 0.
-_ALPHA = Number(low=1e-6)
 
 
 def dirichlet(
@@ -19,6 +17,7 @@ def dirichlet(
     rng: np.random.Generator,
     *,
     num_clients: int | None,
+    # NumPy's own draw never ends where powers of uniform numbers are all 0.
     alpha: Annotated[float, Number(1e-6)] = 0.5,
     min_examples: Whole = 10,
 ) -> Assignment:
@@ -39,11 +38,8 @@ def dirichlet(
       min_examples: Training examples that each client gets at least.
 
     Raises:
-      ValueError: An option is out of range, or no draw gave every client `min_examples`.
+      ValueError: No draw gave every client `min_examples`.
     """
-    _ALPHA.check("alpha", alpha)
-    if min_examples < 1:
-        raise ValueError(f"min_examples must be 1 or more; found {min_examples}.")
     num_train = len(train["y"])
     num_clients = require_count(num_clients, num_train, "training examples")
     if num_clients * min_examples > num_train:
@@ -61,13 +57,11 @@ def dirichlet(
         proportions = rng.dirichlet(np.full(num_clients, alpha), size=len(classes))
         fewest = _counts(train_totals, proportions).sum(axis=0).min()
         most = max(most, int(fewest))
-        if fewest < min_examples:
-            continue
-        if _counts(test_totals, proportions).sum(axis=0).min() > 0:
-            best = proportions
-            break
-        if best is None:
-            best = proportions
+        if fewest >= min_examples:
+            is_tested = _counts(test_totals, proportions).sum(axis=0).min() > 0
+            best = proportions if is_tested or best is None else best
+            if is_tested:
+                break
     if best is None:
         raise ValueError(
             f"No draw of {_MAX_TRIES} gave each of {num_clients} clients {min_examples} of the"

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tff_het.kinds import Label
-from tff_het.partitions.assignment import (
-    Assignment,
-    Examples,
-    indices_by_owner,
-    owners_by_value,
-    require_count,
-)
+from tff_het.partitions.assignment import Assignment, Examples, indices_by_value, require_count
 
 
 def disjoint_classes(
@@ -44,11 +38,7 @@ def disjoint_classes(
     else:
         dealt = [list(own) for own in classes]
         _check_classes(dealt, num_clients, present.tolist())
-    owner_of = {label: client for client, own in enumerate(dealt) for label in own}
-    return Assignment(
-        train=indices_by_owner(owners_by_value(train["y"], owner_of), len(dealt)),
-        test=indices_by_owner(owners_by_value(test["y"], owner_of), len(dealt)),
-    )
+    return Assignment(indices_by_value(train["y"], dealt), indices_by_value(test["y"], dealt))
 
 
 def _check_classes(dealt: list[list[int]], num_clients: int | None, present: list[int]) -> None:

@@ -5,13 +5,7 @@ import functools
 import numpy as np
 
 from tff_het.kinds import Count, Whole
-from tff_het.partitions.assignment import (
-    Assignment,
-    Examples,
-    indices_by_owner,
-    owners_by_value,
-    require_count,
-)
+from tff_het.partitions.assignment import Assignment, Examples, indices_by_value, require_count
 
 
 def groups(
@@ -56,8 +50,6 @@ def groups(
             )
     ids = np.unique(train[column])
     if max_groups is not None:
-        if max_groups < 1:
-            raise ValueError(f"max_groups must be 1 or more; found {max_groups}.")
         ids = np.sort(rng.permutation(ids)[:max_groups])
     if num_clients is None:
         dealt = [[group] for group in ids.tolist()]
@@ -66,9 +58,7 @@ def groups(
         num_clients = require_count(num_clients, len(ids), f"groups in column {column!r}")
         dealt = [part.tolist() for part in np.array_split(rng.permutation(ids), num_clients)]
         client_ids = None
-    owner_of = {group: client for client, own in enumerate(dealt) for group in own}
-    owned_train = indices_by_owner(owners_by_value(train[column], owner_of), len(dealt))
-    owned_test = indices_by_owner(owners_by_value(test[column], owner_of), len(dealt))
+    owned_train, owned_test = (indices_by_value(of[column], dealt) for of in (train, test))
     if shared_classes is not None:
         held = [np.unique(train["y"][own]) for own in owned_train]
         kept = _deal_classes(held, shared_classes, rng)
@@ -82,7 +72,7 @@ def _deal_classes(
 ) -> list[list[int]]:
     """Chooses which of its classes each client keeps."""
     everywhere = functools.reduce(np.intersect1d, held)
-    if not 0 <= num_shared <= len(everywhere):
+    if num_shared > len(everywhere):
         raise ValueError(
             f"shared_classes must be from 0 to {len(everywhere)}, the number of classes that all"
             f" clients hold; found {num_shared}."

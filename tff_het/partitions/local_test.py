@@ -6,7 +6,7 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.datasets import Dataset, Examples
-from tff_het.partitions.partition import Partition
+from tff_het.partitions.partition import Partition, Parts
 from tff_het.partitions.registry import make
 
 
@@ -73,8 +73,8 @@ def make_with_local_test(
     )
     partition = dataclasses.replace(
         dealt,
-        train=tuple(place[own[~is_test[own]]] for own in dealt.train),
-        test=tuple(place[own[is_test[own]]] for own in dealt.train),
+        train=Parts.of([place[own[~is_test[own]]] for own in dealt.train]),
+        test=Parts.of([place[own[is_test[own]]] for own in dealt.train]),
         num_train=int(np.count_nonzero(~is_test)),
         num_test=int(np.count_nonzero(is_test)),
         options={**dealt.options, "local_test_fraction": fraction},

@@ -2,12 +2,14 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tff_het import writing
 
@@ -17,6 +19,42 @@ if TYPE_CHECKING:
 
 _MAX_LABELLED_CELLS = 200
 _FILE_ARRAYS = ("meta", "train", "train_bounds", "test", "test_bounds")
+
+
+class Parts(Sequence[np.ndarray]):
+    """Indices of each client's examples, in one array: no objects for each of a million clients.
+
+    Attributes:
+      indices: int64 [n], those of all clients one after another.
+      sizes: int64 [clients], how many each client has.
+      bounds: int64 [clients + 1], where each client's begin, and the last one's end.
+    """
+
+    def __init__(self, indices: np.ndarray, sizes: npt.ArrayLike) -> None:
+        self.indices, self.sizes = indices, np.asarray(sizes, np.int64)
+        self.bounds = np.append(0, np.cumsum(self.sizes))
+        if np.any(self.sizes < 0) or self.bounds[-1] != len(indices):
+            raise ValueError(f"Sizes of parts must add up to {len(indices)}; found {sizes!r}.")
+
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray]) -> "Parts":
+        """Returns clients' parts, in ascending order, of whole numbers from 0 in any order."""
+        sizes = [len(part) for part in parts]
+        indices = np.concatenate(parts).astype(np.int64)
+        # Sorted all at once, each client's behind those of the one before.
+        offsets = np.repeat(np.arange(len(sizes)), sizes) * (indices.max(initial=0) + 1)
+        return cls(np.sort(indices + offsets) - offsets, sizes)
+
+    def __getitem__(self, index):
+        """The indices of a client, or those of each in a slice."""
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        return self.indices[self.bounds[places] : self.bounds[places + 1]]
+
+    def __len__(self) -> int:
+        """Number of clients."""
+        return len(self.sizes)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +67,8 @@ class Partition:
       name: The partition's registered name.
       seed: The seed it was drawn with.
       client_ids: A name for each client, all different.
-      train: For each client int64 indices into the training examples, strictly increasing.
+      train: For each client int64 indices into the training examples, strictly increasing; arrays
+        that are given one by one become `Parts`.
       test: The same for the test examples.
       num_train: Size of the training part that the indices are into.
       num_test: The same for the test part.
@@ -44,8 +83,8 @@ class Partition:
     name: str
     seed: int
     client_ids: tuple[str, ...]
-    train: tuple[np.ndarray, ...]
-    test: tuple[np.ndarray, ...]
+    train: Parts
+    test: Parts
     num_train: int
     num_test: int
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -72,7 +111,8 @@ class Partition:
                 f" {dict(self.options)} ({error})."
             ) from error
         for split, size in (("train", self.num_train), ("test", self.num_test)):
-            self._check_indices(f"{where}, {split}", getattr(self, split), size)
+            parts = self._checked(f"{where}, {split}", getattr(self, split), size)
+            object.__setattr__(self, split, parts)
         empty_train = self._without("train")
         if empty_train:
             raise ValueError(
@@ -87,19 +127,27 @@ class Partition:
                 " accept it with allow_empty_test=True."
             )
 
-    def _check_indices(self, where: str, parts: Sequence[np.ndarray], size: int) -> None:
+    def _checked(self, where: str, parts: Sequence[np.ndarray], size: int) -> Parts:
         if len(parts) != len(self.client_ids):
             raise ValueError(
                 f"{where}: one index array per client is needed, {len(self.client_ids)}; found"
                 f" {len(parts)}."
             )
-        for client_id, part in zip(self.client_ids, parts, strict=True):
-            if part.dtype != np.int64 or part.ndim != 1 or np.any(np.diff(part) <= 0):
+        for part in [parts.indices] if isinstance(parts, Parts) else parts:
+            if part.dtype != np.int64 or part.ndim != 1:
                 raise ValueError(
-                    f"{where}: indices of {client_id!r} must be int64 [n], strictly increasing;"
-                    f" found {part.dtype} {list(part.shape)} {part[:5]}."
+                    f"{where}: indices must be int64 [n]; found {part.dtype} {list(part.shape)}."
                 )
-        together = np.concatenate(parts)
+        if not isinstance(parts, Parts):
+            parts = Parts(np.concatenate(parts), [len(part) for part in parts])
+        together = parts.indices
+        unordered = np.setdiff1d(np.flatnonzero(np.diff(together) <= 0) + 1, parts.bounds)
+        if unordered.size:
+            client = int(np.searchsorted(parts.bounds, unordered[0], "right")) - 1
+            raise ValueError(
+                f"{where}: indices of {self.client_ids[client]!r} must be strictly increasing;"
+                f" found {parts[client][:5]}."
+            )
         if together.size and not 0 <= together.min() <= together.max() < size:
             raise ValueError(
                 f"{where}: indices must be 0..{size - 1}; found {together.min()}..{together.max()}."
@@ -110,11 +158,11 @@ class Partition:
                 f"{where}: an example may belong to one client at most; found {repeated.size} that"
                 f" belong to several, first {repeated[0]}."
             )
+        return parts
 
     def _without(self, split: str) -> list[str]:
         """Ids of the clients without examples in `split`."""
-        parts = zip(self.client_ids, getattr(self, split), strict=True)
-        return [client_id for client_id, part in parts if not len(part)]
+        return [self.client_ids[index] for index in np.flatnonzero(getattr(self, split).sizes == 0)]
 
     def class_counts(
         self, labels: np.ndarray, split: str = "train", num_classes: int | None = None
@@ -146,8 +194,9 @@ class Partition:
             raise ValueError(
                 f"Labels must be 0..{wanted - 1}; found {labels.min()}..{labels.max()}."
             )
-        parts = getattr(self, split)
-        return np.stack([np.bincount(labels[part], minlength=wanted) for part in parts])
+        parts, shape = getattr(self, split), (len(self.client_ids), wanted)
+        cells = np.repeat(np.arange(shape[0]) * wanted, parts.sizes) + labels[parts.indices]
+        return np.bincount(cells, minlength=shape[0] * wanted).reshape(shape)
 
     def describe(self, train_labels: np.ndarray, test_labels: np.ndarray) -> str:
         """A short report for people.
@@ -213,7 +262,7 @@ class Partition:
     def fingerprint(self) -> str:
         """SHA-256 (hex) over who holds what."""
         digest = hashlib.sha256(json.dumps(self.client_ids).encode())
-        for part in (*self.train, *self.test):
+        for part in itertools.chain(self.train, self.test):
             digest.update(f"{len(part)}\n".encode())
             digest.update(part.tobytes())
         return digest.hexdigest()
@@ -243,8 +292,7 @@ class Partition:
         arrays = {"meta": np.array(json.dumps(meta))}
         for split in ("train", "test"):
             parts = getattr(self, split)
-            arrays[split] = np.concatenate(parts)
-            arrays[f"{split}_bounds"] = np.cumsum([len(part) for part in parts])[:-1]
+            arrays[split], arrays[f"{split}_bounds"] = parts.indices, parts.bounds[1:-1]
         with writing.complete(path) as file:
             np.savez_compressed(file, **arrays)
 
@@ -260,15 +308,18 @@ class Partition:
             with np.load(path, allow_pickle=False) as archive:
                 meta_text, *rest = (archive[key] for key in _FILE_ARRAYS)
             meta = json.loads(str(meta_text))
-            train, train_bounds, test, test_bounds = rest
+            train, test = (
+                Parts(indices, np.diff(bounds, prepend=0, append=len(indices)))
+                for indices, bounds in (rest[:2], rest[2:])
+            )
             return cls(
                 **{
                     **meta,
                     "client_ids": tuple(meta["client_ids"]),
                     "groups": tuple(meta.get("groups", ())),
                 },
-                train=tuple(np.split(train, train_bounds)),
-                test=tuple(np.split(test, test_bounds)),
+                train=train,
+                test=test,
             )
         except FileNotFoundError:
             raise

@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.partitions.assignment import Assignment, Examples
-from tff_het.partitions.partition import Partition
+from tff_het.partitions.partition import Partition, Parts
 from tff_het.registry import Registry
 
 # Each is a pure function of (train, test, rng, num_clients, options of its own).
@@ -76,6 +76,12 @@ def make(
             f"Partition {name!r} has no option {', '.join(unknown)}: expected one of"
             f" {', '.join(accepted) or '(it has none)'}."
         )
+    for parameter in PARTITIONS.parameters(name):
+        parameter = parameter._replace(optional=parameter.default is None)
+        try:
+            parameter.parsed(options.get(parameter.name, parameter.default))
+        except ValueError as error:
+            raise ValueError(f"{parameter.name}: {error}.") from error
     rng = seeding.generator(seed, seeding.PARTITION)
     dealt = train if among is None else {key: column[among] for key, column in train.items()}
     assignment = function(dealt, test, rng, num_clients=num_clients, **options)
@@ -87,15 +93,11 @@ def make(
         name=name,
         seed=int(seed),
         client_ids=tuple(client_ids),
-        train=tuple(_sorted(indices) for indices in train_parts),
-        test=tuple(_sorted(indices) for indices in assignment.test),
+        train=Parts.of(train_parts),
+        test=Parts.of(assignment.test),
         num_train=len(train["y"]),
         num_test=len(test["y"]),
         options={**accepted, **options},
         allow_empty_test=allow_empty_test,
         groups=tuple(assignment.groups or ()),
     )
-
-
-def _sorted(indices: np.ndarray) -> np.ndarray:
-    return np.sort(indices).astype(np.int64)

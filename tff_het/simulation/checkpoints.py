@@ -3,31 +3,39 @@
 Server state, client states and the rows of the run's tables are written in one
 transaction: after a kill at any moment the file holds either all of a
 checkpoint or none of it. The tables (CSV files) are copies made from here.
+
+A chain of checksums tells when something is damaged or missing: the server's row holds one of each
+block of clients, and a block holds one of each client's state. They are looked up when a client is
+read, so that a file opens as fast with a million clients as with ten.
 """
 
 import contextlib
+import functools
 import io
+import itertools
 import json
 import logging
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-_FORMAT = 2
-_VALUES = "round INTEGER, checksum INTEGER, value BLOB, PRIMARY KEY (owner, round)"
+_FORMAT = 3
+_BLOCK = 256  # Clients whose checksums stand in one row.
+_SMALL = 2**24  # Bytes of a file that is checked as a whole when it is opened.
 _SCHEMA = (
     "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT)",
     "CREATE TABLE servers "
-    "(round INTEGER PRIMARY KEY, checksums INTEGER, checksum INTEGER, state BLOB)",
-    f"CREATE TABLE clients (owner INTEGER, {_VALUES})",
-    "CREATE INDEX clients_by_round ON clients (round, owner)",
-    f"CREATE TABLE rows (owner TEXT, {_VALUES})",
+    "(round INTEGER PRIMARY KEY, rows INTEGER, blocks BLOB, checksum INTEGER, state BLOB)",
+    "CREATE TABLE blocks (block INTEGER PRIMARY KEY, checksums BLOB)",
+    "CREATE TABLE clients (owner INTEGER PRIMARY KEY, round INTEGER, value BLOB)",
+    "CREATE TABLE rows "
+    "(owner TEXT, round INTEGER, checksum INTEGER, value BLOB, PRIMARY KEY (owner, round))",
 )
 
 
@@ -37,12 +45,21 @@ class CheckpointError(RuntimeError):
 
 def encode(structure: Any) -> bytes:
     """Serialises the leaves of a structure of arrays, without pickle."""
-    buffer = io.BytesIO()
+    parts: list[bytes] = []
     for leaf in tf.nest.flatten(structure):
         array = np.asarray(leaf)
         if array.dtype.kind not in "biufcSU":
             raise TypeError(f"Values of dtype {array.dtype} cannot be kept in a checkpoint.")
-        np.lib.format.write_array(buffer, array, allow_pickle=False)
+        parts += [_header(array.dtype, array.shape), array.tobytes()]
+    return b"".join(parts)
+
+
+@functools.lru_cache(maxsize=1024)
+def _header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """What NumPy writes before an array's values; for small states most of the work."""
+    buffer, described = io.BytesIO(), np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": described, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
     return buffer.getvalue()
 
 
@@ -90,35 +107,32 @@ class Checkpoints:
     by this object and gone after a crash.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any], *, keep: int = 2):
+    def __init__(self, path: Path, config: Mapping[str, Any]):
         """Opens the file, or makes it.
 
         Args:
           path: The file.
           config: What defines the run (JSON values): a file made with another
             one is refused.
-          keep: How many checkpoints are kept to return to.
 
         Raises:
           CheckpointError: If the file is damaged, in use by another process, or
             of a run with another `config`.
-          ValueError: If `keep` is not positive.
         """
-        if keep < 1:
-            raise ValueError(f"At least one checkpoint is kept, found keep={keep}.")
         self._path = Path(path)
-        self._keep = keep
         self._path.parent.mkdir(parents=True, exist_ok=True)
         interrupted = _is_hot(Path(f"{path}-journal"))
         # One thread may look up client states while another saves.
         self._lock = threading.RLock()
-        self._all_checksums = 0
+        self._rows = 0  # The checksums of all rows of tables in one.
+        self._blocks = np.zeros(0, np.uint32)  # The checksum of each block of clients.
         self._db = sqlite3.connect(
             self._path, isolation_level=None, timeout=1.0, check_same_thread=False
         )
         try:
             self._open(config)
-        except sqlite3.DatabaseError as error:
+        # SQLite may quote damaged bytes, which are no text.
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             self._db.close()
             raise self._error(error) from error
         except BaseException:
@@ -135,6 +149,7 @@ class Checkpoints:
     def _open(self, config: Mapping[str, Any]) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("PRAGMA cache_size = -16384")  # KB: inner pages of a million clients.
         self._db.execute("BEGIN EXCLUSIVE")
         tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
@@ -175,18 +190,24 @@ class Checkpoints:
         expected = self._pragma("page_count") * self._pragma("page_size")
         if (found := self._path.stat().st_size) < expected:
             raise sqlite3.DatabaseError(f"{found} of {expected} bytes")
-        if (state := self._pragma("integrity_check(1)")) != "ok":
+        if found <= _SMALL and (state := self._pragma("integrity_check(1)")) != "ok":
             raise sqlite3.DatabaseError(state)
 
     def _check_completeness(self) -> None:
-        """Notices that states or rows are missing; a client's is checked when it is read."""
-        for found in self._db.execute("SELECT * FROM rows"):
-            _checked(found)
-            self._all_checksums ^= found[2]
-        for (checksum,) in self._db.execute("SELECT checksum FROM clients"):
-            self._all_checksums ^= checksum
-        if self.rounds() and self._latest_server()[0] != self._all_checksums:
-            raise sqlite3.DatabaseError("states of clients or rows of tables are missing")
+        """Notices that rows are missing; a client's state is checked when it is read."""
+        if self.latest_round() is not None:
+            self._rows, blocks, _ = self._server()
+            self._blocks = np.frombuffer(blocks, np.uint32).copy()
+        missing = self._rows
+        for owner, round_num, checksum, text in self._db.execute("SELECT * FROM rows"):
+            _check(checksum, owner, round_num, text)
+            missing ^= checksum
+        if missing:
+            raise sqlite3.DatabaseError("rows of tables are missing")
+        if self._path.stat().st_size <= _SMALL:
+            found = sum(np.count_nonzero(self._checksums(b)) for b in range(len(self._blocks)))
+            if found != self._db.execute("SELECT count(*) FROM clients").fetchone()[0]:
+                raise sqlite3.DatabaseError("states of clients are missing")
 
     def _pragma(self, name: str) -> Any:
         return self._db.execute(f"PRAGMA {name}").fetchone()[0]
@@ -195,32 +216,41 @@ class Checkpoints:
         self._db.execute("COMMIT")
         self._db.execute("BEGIN IMMEDIATE")
 
-    def rounds(self) -> list[int]:
-        """Returns the rounds of the checkpoints that are there, ascending."""
-        return [r for (r,) in self._db.execute("SELECT round FROM servers ORDER BY round")]
-
     def latest_round(self) -> int | None:
         """Returns the last checkpoint's round, or None."""
-        return max(self.rounds(), default=None)
+        return self._db.execute("SELECT max(round) FROM servers").fetchone()[0]
 
     def server_state(self, like: Any) -> Any:
         """Returns the last checkpoint's server state, with the structure of `like`."""
         with self._naming_the_file():
-            return decode(self._latest_server()[1], like)
+            return decode(self._server()[2], like)
 
-    def _latest_server(self) -> tuple[int, bytes]:
-        """All checksums of the last checkpoint in one, and its encoded state."""
-        query = "SELECT round, checksums, checksum, state FROM servers ORDER BY round DESC"
-        round_num, checksums, checksum, state = self._db.execute(query).fetchone()
-        _check(checksum, round_num, checksums, state)
-        return checksums, state
+    def _server(self) -> tuple[int, bytes, bytes]:
+        """The checksums of the last checkpoint, and its encoded state."""
+        query = "SELECT * FROM servers"  # There is one.
+        round_num, rows, blocks, checksum, state = self._db.execute(query).fetchone()
+        _check(checksum, round_num, rows, blocks, state)
+        return rows, blocks, state
 
     def client_state(self, client: int) -> bytes | None:
         """Returns a client's newest state, as `encode` made it, or None."""
-        query = "SELECT * FROM clients WHERE owner = ? ORDER BY round DESC LIMIT 1"
         with self._naming_the_file():
-            found = self._db.execute(query, (int(client),)).fetchone()
-            return None if found is None else _checked(found)
+            checksum = self._checksums(client // _BLOCK)[client % _BLOCK]
+            if not checksum:
+                return None
+            query = "SELECT round, value FROM clients WHERE owner = ?"
+            round_num, state = self._db.execute(query, (int(client),)).fetchone() or (None, None)
+            _check(checksum, int(client), round_num, state)
+            return state
+
+    def _checksums(self, block: int) -> np.ndarray:
+        """The checksums of a block's clients, uint32; 0 where there is no state."""
+        query = "SELECT checksums FROM blocks WHERE block = ?"
+        found = self._db.execute(query, (int(block),)).fetchone()
+        expected = self._blocks[block] if block < len(self._blocks) else 0
+        if (0 if found is None else _checksum(found[0])) != expected:
+            raise sqlite3.DatabaseError("checksums of clients' states are damaged or missing")
+        return np.zeros(_BLOCK, np.uint32) if found is None else np.frombuffer(found[0], np.uint32)
 
     @contextlib.contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -231,7 +261,7 @@ class Checkpoints:
         except sqlite3.Error as error:
             raise self._error(error) from error
 
-    def _error(self, error: sqlite3.Error) -> CheckpointError:
+    def _error(self, error: Exception) -> CheckpointError:
         """What SQLite says, and what to do."""
         if "locked" in str(error):
             return CheckpointError(f"{self._path} is in use by another process.")
@@ -246,31 +276,37 @@ class Checkpoints:
     def put_clients(self, round_num: int, states: Iterable[tuple[int, bytes]]) -> None:
         """Writes encoded states of clients after `round_num` rounds."""
         with self._naming_the_file():
-            for client, state in states:
-                self._put("clients", int(client), round_num, state)
+            for block, own in itertools.groupby(states, lambda one: int(one[0]) // _BLOCK):
+                checksums = self._checksums(block).copy()
+                for client, state in own:
+                    checksums[client % _BLOCK] = _checksum(int(client), round_num, state)
+                    self._put("clients", int(client), round_num, state)
+                self._put("blocks", block, checksums.tobytes())
+                self._blocks.resize(max(len(self._blocks), block + 1), refcheck=False)
+                self._blocks[block] = _checksum(checksums.tobytes())
 
     def put_row(self, name: str, round_num: int, text: str) -> None:
-        """Adds a round's lines to the table `name`."""
+        """Adds a round's lines to the table `name`, or replaces them."""
         with self._naming_the_file():
-            self._put("rows", name, round_num, text)
+            query = "SELECT checksum FROM rows WHERE owner = ? AND round = ?"
+            for (replaced,) in self._db.execute(query, (name, round_num)):
+                self._rows ^= replaced
+            checksum = _checksum(name, round_num, text)
+            self._put("rows", name, round_num, checksum, text)
+            self._rows ^= checksum
 
-    def _put(self, table: str, owner: int | str, round_num: int, value: bytes | str) -> None:
-        checksum = _checksum(owner, round_num, value)
-        self._delete(table, "owner = ? AND round = ?", owner, round_num)
-        values = (owner, round_num, checksum, value)
-        self._db.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", values)
-        self._all_checksums ^= checksum
-
-    def _delete(self, table: str, which: str, *values: Any) -> None:
-        query = f"DELETE FROM {table} WHERE {which} RETURNING checksum"
-        for (checksum,) in self._db.execute(query, values).fetchall():
-            self._all_checksums ^= checksum
+    def _put(self, table: str, *values: Any) -> None:
+        places = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
 
     def rows(self, name: str) -> list[tuple[int, str]]:
         """Returns (round, lines) of the table `name`, in order."""
         query = "SELECT * FROM rows WHERE owner = ? ORDER BY round"
         with self._naming_the_file():
-            return [(found[1], _checked(found)) for found in self._db.execute(query, (name,))]
+            found = self._db.execute(query, (name,)).fetchall()
+            for _, round_num, checksum, text in found:
+                _check(checksum, name, round_num, text)
+            return [(round_num, text) for _, round_num, _, text in found]
 
     def save(self, round_num: int, server_state: Any) -> None:
         """Makes all that was put since the last save, and this state, a checkpoint."""
@@ -280,47 +316,10 @@ class Checkpoints:
                     f"{self._path} was removed or replaced while the run goes on: what it would "
                     "save is lost. The same command begins anew."
                 )
-            self._forget_old(round_num)
-            self._put_server(round_num, encode(server_state))
-            self._commit()
-
-    def _put_server(self, round_num: int, state: bytes) -> None:
-        checksum = _checksum(round_num, self._all_checksums, state)
-        self._db.execute(
-            "INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)",
-            (round_num, self._all_checksums, checksum, state),
-        )
-
-    def _forget_old(self, newest: int) -> None:
-        """Drops checkpoints beyond the last `keep`, and client states that only they need."""
-        rounds = sorted({*self.rounds(), newest})
-        before, oldest = rounds[0], rounds[-self._keep :][0]
-        if before == oldest:
-            return
-        self._db.execute("DELETE FROM servers WHERE round < ?", (oldest,))
-        # Of each client the newest state up to the oldest checkpoint stays.
-        replaced = self._db.execute(
-            "SELECT owner, max(round) FROM clients WHERE round > ? AND round <= ? GROUP BY owner",
-            (before, oldest),
-        ).fetchall()
-        for owner_and_round in replaced:
-            self._delete("clients", "owner = ? AND round < ?", *owner_and_round)
-
-    def return_to(self, round_num: int) -> None:
-        """Forgets all that came after an earlier checkpoint.
-
-        Raises:
-          CheckpointError: If there is no checkpoint of that round.
-        """
-        if round_num not in self.rounds():
-            raise CheckpointError(
-                f"{self._path} has no checkpoint of round {round_num}, only of {self.rounds()}."
-            )
-        with self._naming_the_file():
-            self._db.execute("DELETE FROM servers WHERE round > ?", (round_num,))
-            for table in ("clients", "rows"):
-                self._delete(table, "round > ?", round_num)
-            self._put_server(round_num, self._latest_server()[1])
+            kept = self._rows, self._blocks.tobytes()
+            state = encode(server_state)
+            self._db.execute("DELETE FROM servers")
+            self._put("servers", round_num, *kept, _checksum(round_num, *kept, state), state)
             self._commit()
 
     def close(self) -> None:
@@ -333,18 +332,11 @@ class Checkpoints:
 
 
 def _checksum(*values: int | str | bytes | None) -> int:
-    """Checksum of a value and its keys; SQLite itself checks its own structures only."""
+    """Checksum of values, never 0; SQLite itself checks its own structures only."""
     checksum = 0
     for value in values:
         checksum = zlib.crc32(value if isinstance(value, bytes) else repr(value).encode(), checksum)
-    return checksum
-
-
-def _checked(found: Sequence[Any]) -> Any:
-    """The value of a row with its owner, round and checksum."""
-    owner, round_num, checksum, value = found
-    _check(checksum, owner, round_num, value)
-    return value
+    return checksum or 1
 
 
 def _check(checksum: int, *values: Any) -> None:

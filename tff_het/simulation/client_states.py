@@ -47,9 +47,9 @@ class ClientStates:
         if client in self._states:
             return self._states[client]
         data = self._saved.client_state(client) if self._saved is not None else None
-        if data is None:
-            return self._process.init_state(client, self._seed, server_state)
         initial = self._process.init_state(client, self._seed, server_state)
+        if data is None:
+            return initial
         state = checkpoints.decode(data, initial)
         if self._in_memory:
             self._states[client] = state

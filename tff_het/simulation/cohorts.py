@@ -11,7 +11,9 @@ from tff_het import seeding
 Schedule = Callable[[int], Sequence[int]]
 
 
-def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
+def uniform(
+    num_clients: int, clients_per_round: int, seed: int, purpose: int = seeding.COHORT
+) -> Schedule:
     """Draws clients uniformly without replacement, again in every round.
 
     The draw depends on the seed and the round alone: all methods see the same
@@ -21,6 +23,7 @@ def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
       num_clients: Size of the population.
       clients_per_round: Size of a cohort.
       seed: The seed of the run.
+      purpose: What they are drawn for; of `seeding`.
 
     Returns:
       A schedule that gives a round's clients in ascending order.
@@ -28,10 +31,11 @@ def uniform(num_clients: int, clients_per_round: int, seed: int) -> Schedule:
     Raises:
       ValueError: If a cohort is empty or larger than the population.
     """
-    _check_size(num_clients, clients_per_round)
+    what = "clients_per_round" if purpose == seeding.COHORT else "evaluate_clients"
+    _check_size(num_clients, clients_per_round, what)
 
     def schedule(round_num: int) -> list[int]:
-        generator = seeding.generator(seed, seeding.COHORT, round_num)
+        generator = seeding.generator(seed, purpose, round_num)
         drawn = generator.choice(num_clients, size=clients_per_round, replace=False)
         return sorted(int(client) for client in drawn)
 
@@ -95,9 +99,9 @@ def together(*schedules: Schedule) -> Schedule:
     return schedule
 
 
-def _check_size(num_clients: int, clients_per_round: int) -> None:
+def _check_size(num_clients: int, clients_per_round: int, what: str = "clients_per_round") -> None:
     if not 1 <= clients_per_round <= num_clients:
         raise ValueError(
-            f"clients_per_round must lie between 1 and the number of clients, {num_clients}; found "
+            f"{what} must lie between 1 and the number of clients, {num_clients}; found "
             f"{clients_per_round}."
         )

@@ -7,16 +7,13 @@ import numpy as np
 
 from tff_het.clients import Population
 from tff_het.evaluation import statistics
-from tff_het.evaluation.local_test import (
-    GlobalTest,
-    LocalTest,
-    global_test,
-    has_global_model,
-    local_tests,
-)
+from tff_het.evaluation.judging import Judged
+from tff_het.evaluation.local_test import LocalTest, global_test, has_global_model, local_tests
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation.client_states import ClientStates
+from tff_het.simulation.cohorts import Schedule
 
+SAMPLED = "evaluated_clients"
 # What is said of all clients' values, by metric.
 _STATISTICS = {
     "accuracy": ("mean", "weighted_mean", "std", "min", "worst_decile"),
@@ -25,15 +22,21 @@ _STATISTICS = {
 
 
 class Evaluation(NamedTuple):
-    """Every client with its own model on its own data, and the global model where there is one."""
+    """Clients with their own models on their own data, and the global model where there is one."""
 
     local: Mapping[str, LocalTest]  # By split: test, and validation where clients have some.
-    global_test: GlobalTest | None
+    global_test: Judged | None
+    clients: Sequence[int]  # Places of those evaluated.
+    is_sampled: bool  # Whether there are others.
+    state: ServerState  # What was evaluated, with the clients' states.
+    states: ClientStates
 
     def row(self) -> dict[str, float]:
         """The numbers by column."""
-        row: dict[str, float] = {}
+        row: dict[str, float] = {SAMPLED: len(self.clients)} if self.is_sampled else {}
         for split, result in self.local.items():
+            if self.is_sampled and not result.num_examples.any():
+                continue  # None of these happens to have examples: nothing is known.
             for name, chosen in _STATISTICS.items():
                 values = statistics.distribution(getattr(result, name), result.num_examples)
                 row |= {column(split, name, key): values[key] for key in chosen}
@@ -67,7 +70,7 @@ class Evaluation(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates all clients, whether they were sampled or not."""
+    """Evaluates clients, whether they have trained or not: all, or some drawn for each round."""
 
     def __init__(
         self,
@@ -75,12 +78,15 @@ class Evaluator:
         population: Population,
         test_examples: Mapping[str, np.ndarray] | None,
         seed: int = 0,
+        cohorts: Schedule | None = None,
     ):
+        """Prepares evaluations of a round's clients; of all by default."""
+        self._cohorts = cohorts
         self._process = process
         self._seed = seed
         self._population = population
         self._test_examples = test_examples
-        has_validation = any(len(client.validation["y"]) for client in population)
+        has_validation = population.num_examples("validation").any()
         self.splits = ("test", "validation") if has_validation else ("test",)
         self.has_global_model = has_global_model(process)
         logits = process.output_specs().get("logits")
@@ -88,6 +94,9 @@ class Evaluator:
         self._splits_with_auc = [s for s in self.splits if is_binary and _has_both(population, s)]
 
     def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
+        everyone: Sequence[int] = range(len(self._population))
+        clients = everyone if self._cohorts is None else self._cohorts(int(state.round))
+
         def test(splits: Sequence[str], adapt: bool = True) -> Mapping[str, LocalTest]:
             return local_tests(
                 self._process,
@@ -97,24 +106,25 @@ class Evaluator:
                 splits,
                 seed=self._seed,
                 adapt=adapt,
+                clients=clients,
             )
 
-        local = test(self.splits)
-        if not self.has_global_model:
-            return Evaluation(local, None)
-        if self._test_examples is not None:
-            return Evaluation(local, global_test(self._process, state, self._test_examples))
-        # What clients were tested with is the global model, unless they adapt it.
-        common = test(["test"], adapt=False) if self._process.adapts else local
-        return Evaluation(local, _pooled(common["test"]))
+        local, common = test(self.splits), None
+        if self.has_global_model and self._test_examples is not None:
+            common = global_test(self._process, state, self._test_examples)
+        elif self.has_global_model:
+            # What clients were tested with is the global model, unless they adapt it.
+            unadapted = test(["test"], adapt=False) if self._process.adapts else local
+            common = _pooled(unadapted["test"])
+        return Evaluation(local, common, clients, clients is not everyone, state, states)
 
     def columns(self) -> list[str]:
         """The names in `Evaluation.row`."""
-        columns = []
+        columns = [] if self._cohorts is None else [SAMPLED]
         for split in self.splits:
             for name, chosen in _STATISTICS.items():
                 columns += [column(split, name, key) for key in chosen]
-            sizes = np.array([len(getattr(client, split)["y"]) for client in self._population])
+            sizes = self._population.num_examples(split)
             of_groups = statistics.by_group(np.zeros(len(sizes)), sizes, self._population.groups)
             columns += [column(split, "accuracy", key) for key in of_groups]
             if split in self._splits_with_auc:
@@ -126,14 +136,16 @@ class Evaluator:
 
 def _has_both(population: Population, split: str) -> bool:
     """Whether both classes of a binary task have examples."""
-    return len({label for client in population for label in getattr(client, split)["y"]}) == 2
+    return len(np.unique(population.column(split, "y"))) == 2
 
 
-def _pooled(local: LocalTest) -> GlobalTest:
-    """The global model on all clients' test examples, which it has just been tested on."""
+def _pooled(local: LocalTest) -> Judged | None:
+    """The global model on all the clients' test examples, which it has just been tested on."""
+    if not local.num_examples.any():
+        return None
     accuracy = statistics.distribution(local.accuracy, local.num_examples)["weighted_mean"]
     loss = statistics.distribution(local.loss, local.num_examples)["weighted_mean"]
-    return GlobalTest(int(local.num_examples.sum()), accuracy, loss)
+    return Judged(accuracy, loss)
 
 
 def column(split: str, metric: str, key: str) -> str:

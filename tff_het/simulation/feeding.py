@@ -35,7 +35,7 @@ def cohort_inputs(
     cohort: Sequence[int],
     round_num: int,
     seed: int,
-    examples: "Prepared",
+    examples: "Mapping[int, Any] | Prepared",
     state_of: Callable[[int], ClientState],
 ) -> list[ClientInput]:
     """Returns what the clients of a round take part with.

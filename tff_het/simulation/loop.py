@@ -1,7 +1,6 @@
 """The one training loop: cohort, round, client states, evaluation, checkpoint, report."""
 
 import dataclasses
-import functools
 import math
 import signal
 import time
@@ -15,7 +14,6 @@ import tensorflow as tf
 from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.evaluation import communication
-from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation import tracking
 from tff_het.simulation.background import Writer
@@ -59,9 +57,9 @@ class Settings:
     Attributes:
       rounds: Number of rounds, the greatest where there is a goal.
       seed: All of the run's draws follow from it.
-      eval_every: All clients are evaluated after this many rounds, and after the last.
+      eval_every: Clients are evaluated after this many rounds, and after the last.
+      evaluation_cohorts: Who is evaluated after how many rounds; all by default.
       checkpoint_every: Likewise for checkpoints.
-      keep_checkpoints: How many checkpoints are kept.
       states_in_memory: Whether client states stay in memory, and examples as tensors; otherwise
         both are read in each round, states from the checkpoint file, to which they return.
       tracking: Of `tracking.TRACKERS`, which of them are told each round's row.
@@ -72,15 +70,15 @@ class Settings:
     rounds: int
     seed: int
     eval_every: int = 1
+    evaluation_cohorts: Schedule | None = None
     checkpoint_every: int = 1
-    keep_checkpoints: int = 2
     states_in_memory: bool = True
     tracking: Sequence[str] = ("tensorboard",)
     goal: Goal | None = None
 
     def __post_init__(self):
         tracking.check(self.tracking)
-        for name in ("rounds", "eval_every", "checkpoint_every", "keep_checkpoints"):
+        for name in ("rounds", "eval_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}.")
 
@@ -171,7 +169,8 @@ def train(
             f"clients, {', '.join(population.ids[: len(evaluated)][:3])}, ...; found "
             f"{', '.join(evaluated.ids[:3])}, ..."
         )
-    evaluate = Evaluator(process, evaluated, test_examples, settings.seed)
+    cohorts = settings.evaluation_cohorts
+    evaluate = Evaluator(process, evaluated, test_examples, settings.seed, cohorts)
     if settings.goal is not None and settings.goal.split not in evaluate.splits:
         raise ValueError("A goal is judged on validation examples, of which no client has any.")
     ledger = communication.ledger(process) if ledger is None else ledger
@@ -210,7 +209,7 @@ class _Training:
         self._checkpoints: Checkpoints | None = None
         self._records: Records | None = None
         if folder is not None:
-            self._checkpoints = Checkpoints(path_in(folder), config, keep=settings.keep_checkpoints)
+            self._checkpoints = Checkpoints(path_in(folder), config)
         in_memory = settings.states_in_memory
         self.states = ClientStates(process, settings.seed, self._checkpoints, in_memory=in_memory)
         self._examples = Prepared(process, population, in_memory=in_memory)
@@ -290,21 +289,19 @@ class _Training:
         return row
 
     def _keep(self, records: Records, row: Mapping[str, Any], times: Sequence[float]) -> None:
-        """Has the round written, with a checkpoint where one is due."""
-        due = self.is_over() or self._done % self._settings.checkpoint_every == 0
+        """Has the round written, with a checkpoint of all that was kept where one is due."""
+        done, state, evaluation = self._done, self._state, self._evaluation
+        due = self.is_over() or done % self._settings.checkpoint_every == 0
         changed = self.states.take_changed() if due else []
-        save = functools.partial(
-            _save,
-            records,
-            self.states,
-            self._done,
-            row,
-            self._evaluation,
-            changed,
-            self._state,
-            due,
-            times,
-        )
+
+        def save() -> None:
+            began = time.perf_counter()
+            records.put(row, [] if evaluation is None else evaluation.client_rows(done))
+            if due:
+                self.states.write(done, changed)
+                records.save(done, state)
+            records.put_times(done, [*np.diff(times), time.perf_counter() - began])
+
         self._writer.submit(save)
         if not self._settings.states_in_memory:  # The next round puts states itself.
             self._writer.wait()
@@ -337,26 +334,6 @@ class _Training:
             self._records.close()
 
 
-def _save(
-    records: Records,
-    states: ClientStates,
-    done: int,
-    row: Mapping[str, Any],
-    evaluation: Evaluation | None,
-    changed: Sequence[tuple[int, ClientState]],
-    state: ServerState,
-    due: bool,
-    times: Sequence[float],
-) -> None:
-    """Keeps what a round gave, and makes a checkpoint of all that was kept where one is due."""
-    began = time.perf_counter()
-    records.put(row, [] if evaluation is None else evaluation.client_rows(done))
-    if due:
-        states.write(done, changed)
-        records.save(done, state)
-    records.put_times(done, [*np.diff(times), time.perf_counter() - began])
-
-
 def _is_reached(settings: Settings, row: Mapping[str, Any]) -> bool:
     """Whether a round's row says that the goal is reached; an evaluation out of turn says nothing.
 
@@ -365,7 +342,8 @@ def _is_reached(settings: Settings, row: Mapping[str, Any]) -> bool:
     goal = settings.goal
     if goal is None or int(row["round"]) % settings.eval_every:
         return False
-    return float(row[column(goal.split, "accuracy", "mean")]) >= goal.accuracy
+    # A sample may have no examples for it.
+    return float(row.get(column(goal.split, "accuracy", "mean")) or 0) >= goal.accuracy
 
 
 def check_length(folder: Path, done: int, settings: Settings) -> None:

@@ -1,7 +1,7 @@
-"""Speaking to a worker of TensorFlow Federated, on this machine or another one.
+"""Speaking to a worker of TensorFlow Federated.
 
-What every such connection needs: errors at once instead of retries for ever, and nothing left that
-would still speak to a worker that is gone.
+Errors come at once instead of retries for ever, and nothing is left that would still speak to a
+worker that is gone.
 """
 
 import contextlib
@@ -28,7 +28,6 @@ _Response = TypeVar("_Response")
 
 # A call's error -> why the worker is not there any more; None if it is.
 WhyGone = Callable[[grpc.RpcError], Exception | None]
-Compiler = Callable[[Any], Any]
 
 
 class Stub(tff.framework.RemoteExecutorGrpcStub):
@@ -90,17 +89,13 @@ class Stub(tff.framework.RemoteExecutorGrpcStub):
 class RemoteContext(tff.framework.SyncExecutionContext):
     """Executes computations in one worker."""
 
-    def __init__(
-        self, channel: grpc.Channel, why_gone: WhyGone, compiler: Compiler | None = None
-    ) -> None:
+    def __init__(self, channel: grpc.Channel, why_gone: WhyGone) -> None:
         """Initialises it.
 
         Args:
             channel: The connection to the worker.
             why_gone: Says which errors of calls mean that the worker is not there any more; what it
                 returns is raised.
-            compiler: Makes of a computation what workers execute; TensorFlow Federated's own by
-                default.
         """
         self._executors: weakref.WeakSet[tff.framework.RemoteExecutor] = weakref.WeakSet()
         stub = Stub(channel, why_gone)
@@ -116,7 +111,7 @@ class RemoteContext(tff.framework.SyncExecutionContext):
 
         super().__init__(
             tff.framework.ResourceManagingExecutorFactory(new_executor),
-            compiler or tff.backends.native.desugar_and_transform_to_native,
+            tff.backends.native.desugar_and_transform_to_native,
             transform_args=tff.tensorflow.transform_args,
             transform_result=tff.tensorflow.transform_result,
         )

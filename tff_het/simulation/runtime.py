@@ -144,9 +144,16 @@ def _in_process(
     return in_process(clients_in_parallel=clients_in_parallel)
 
 
+def _ray(**arguments: Any) -> contextlib.AbstractContextManager[tff.framework.SyncContext]:
+    from tff_het.simulation import ray_runtime  # Which needs internals too.
+
+    return ray_runtime.use(**arguments)
+
+
 RUNTIMES: dict[str, Callable[..., contextlib.AbstractContextManager[tff.framework.SyncContext]]] = {
     "in_process": _in_process,
     "worker": worker,
+    "ray": _ray,
 }
 
 
@@ -165,7 +172,7 @@ def fitting(name: str) -> str:
 
 
 def use(
-    name: str = "in_process", *, clients_in_parallel: int | None = None
+    name: str = "in_process", *, clients_in_parallel: int | None = None, **more: Any
 ) -> contextlib.AbstractContextManager[tff.framework.SyncContext]:
     """Opens the runtime called `name`: a context manager that yields the installed context.
 
@@ -173,13 +180,14 @@ def use(
         name: One of `RUNTIMES`; see `fitting`.
         clients_in_parallel: How many clients are computed at the same time, at least 1; the number
             of cores by default.
+        more: Arguments of this runtime alone.
 
     Raises:
         ValueError: If there is no such runtime.
     """
     if name not in RUNTIMES:
         raise ValueError(f"Expected a runtime of {sorted(RUNTIMES)}, found {name!r}.")
-    return RUNTIMES[fitting(name)](clients_in_parallel=clients_in_parallel)
+    return RUNTIMES[fitting(name)](clients_in_parallel=clients_in_parallel, **more)
 
 
 def _allow_open_files(count: int) -> None:

@@ -1,7 +1,6 @@
 """The process of TensorFlow Federated's worker: started, watched and ended here, and nowhere else.
 
-Imports neither TensorFlow nor TensorFlow Federated, so that a program that is nothing but a worker
-starts at once and needs no memory of its own. Needs Linux.
+Needs Linux.
 """
 
 import contextlib
@@ -21,25 +20,15 @@ _START_SECONDS = 120.0  # Reading 300 MB from a cold disk included.
 _LOG_TAIL_BYTES = 4096
 
 
-def _reserve(port: int | None) -> socket.socket:
-    """Binds a port, or any that is free, so that no worker but ours is given it.
+def _reserve() -> socket.socket:
+    """Binds a free port, so that no worker but ours is given it.
 
     gRPC shares a port between all servers that ask for it: two workers on the same one would take
     each other's calls.
     """
-    if port is not None:
-        # Only a socket that does not offer to share is refused what others have.
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("", port))
-            except OSError as error:
-                raise OSError(
-                    f"Port {port} is not to be had ({error.strerror}): choose another."
-                ) from error
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    reservation.bind(("", port or 0))
+    reservation.bind(("", 0))
     return reservation
 
 
@@ -60,7 +49,6 @@ class WorkerProcess:
         self,
         clients_in_parallel: int | None = None,
         *,
-        port: int | None = None,
         log_path: str | os.PathLike[str] | None = None,
     ) -> None:
         """Starts the process, without waiting for it.
@@ -69,13 +57,11 @@ class WorkerProcess:
             clients_in_parallel: How many clients are computed at the same time, at least 1; the
                 number of cores by default. A client is computed by one thread, unless the
                 environment has another `TF_NUM_INTRAOP_THREADS`.
-            port: Where it serves; one that is free by default.
             log_path: A file to which its output is appended. By default it is only kept for error
                 messages.
 
         Raises:
             ValueError: If `clients_in_parallel` is less than 1.
-            OSError: If the port is not to be had.
         """
         if clients_in_parallel is None:
             clients_in_parallel = len(os.sched_getaffinity(0))
@@ -87,7 +73,7 @@ class WorkerProcess:
         if not binary.is_file():
             raise RuntimeError(f"Expected TensorFlow Federated's worker at {binary}.")
         self.stopped = False
-        self._reservation = _reserve(port)
+        self._reservation = _reserve()
         self.port: int = self._reservation.getsockname()[1]
         # Without a path the file has no name either, so nothing is left even by a SIGKILL.
         self._log = open(log_path, "a+b") if log_path else tempfile.TemporaryFile()  # noqa: SIM115

@@ -59,7 +59,7 @@ def many(x, n):
         "extremes": (tff.federated_max(x), tff.federated_min(x)),
         "aggregate": tff.federated_aggregate(x, no_squares(), add_square, add_squares, root),
         "zip": tff.federated_zip((x, {"added": added, "sent": sent})),
-        "sent": sent,
+        "sent": tff.federated_map(double, tff.federated_broadcast(tff.federated_sum(x))),
         "placed": tff.federated_zip((n, tff.federated_value(3, tff.SERVER))),
         "evaluated": (tff.federated_eval(zero, tff.SERVER), tff.federated_eval(zero, tff.CLIENTS)),
         "unchanged": x,
@@ -85,15 +85,7 @@ def test_no_clients(everywhere, in_process):
     assert result["sum"] == 0 and result["unchanged"] == [] and result["zip"] == []
 
 
-def test_values_at_all_clients(everywhere):
-    at_all = tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True)
-
-    @tff.federated_computation(at_all, AT_CLIENTS)
-    def program(same, x):
-        mapped = tff.federated_map(double, same)
-        return same, mapped, tff.federated_zip((mapped, x)), tff.federated_sum(mapped)
-
-    everywhere(lambda: program(4.0, [1.0, 2.0, 3.0]))
+AT_ALL = tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True)
 
 
 @tff.federated_computation(np.float32)
@@ -105,11 +97,6 @@ def nested(x):
     return inner(double(x)), [inner(x)]
 
 
-@tff.federated_computation(tff.FunctionType(np.float32, np.float32), np.float32)
-def twice(function, x):
-    return function(function(x))
-
-
 @tff.federated_computation
 def no_argument():
     return tff.federated_value(3, tff.SERVER), zero(), "text", 1.5
@@ -117,16 +104,7 @@ def no_argument():
 
 def test_what_is_not_placed(everywhere):
     everywhere(lambda: nested(1.5))
-    everywhere(lambda: twice(double, 1.5))
-    everywhere(lambda: twice(tff.federated_computation(lambda x: double(x), np.float32), 1.5))
     everywhere(no_argument)
-
-
-def test_function_of_another_type(in_process):
-    with pytest.raises(TypeError):
-        twice(zero, 1.0)
-    with pytest.raises(TypeError, match="expected a computation, found function"):
-        twice(lambda x: x, 1.0)
 
 
 def test_numbers_of_clients_disagree(in_process):
@@ -168,6 +146,19 @@ TABLE = tff.TensorType(np.float32, [3])
 KEY = np.zeros(1, np.int32)
 
 REFUSED = {
+    "Argument: .*float32@CLIENTS": (tff.federated_computation(tff.federated_sum, AT_ALL), [1.5]),
+    "gives no values of type float32@CLIENTS": (
+        tff.federated_computation(
+            tff.federated_broadcast, tff.FederatedType(np.float32, tff.SERVER)
+        ),
+        [1.5],
+    ),
+    r"Argument.function: .*\(float32 -> float32\)": (
+        tff.federated_computation(
+            lambda function, x: function(x), tff.FunctionType(np.float32, np.float32), np.float32
+        ),
+        [double, 1.5],
+    ),
     "VarHandleOp": (tff.tensorflow.computation(_counted, np.int32), [1]),
     "sequences|federated_select": (
         tff.federated_computation(_selected, KEYS, AT_SERVER, tff.FederatedType(TABLE, tff.SERVER)),
@@ -214,3 +205,26 @@ def test_secure_aggregator_is_refused_by_name(in_process):
     process = tff.learning.secure_aggregator(weighted=False).create(type_)
     with pytest.raises(NotImplementedError, match="federated_secure_sum"):
         process.next(process.initialize(), [np.ones(2, np.float32)])
+
+
+@tff.tensorflow.computation(np.float32)
+def doubled_often(x):
+    """A loop: clients' work, which stays apart from what the server does."""
+    return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, 2 * y), (0, x))[1]
+
+
+def test_the_number_of_clients_may_change_where_only_the_server_computes(in_process):
+    """Between two parts of clients' work the server's value goes to as many as there are now."""
+
+    @tff.federated_computation(AT_CLIENTS)
+    def rounds(numbers):
+        total = tff.federated_sum(tff.federated_map(doubled_often, numbers))
+        worked = tff.federated_map(doubled_often, numbers)
+        twice = tff.federated_map(double, tff.federated_map(double, total))
+        again = tff.federated_map(doubled_often, tff.federated_broadcast(twice))
+        return worked, again
+
+    for numbers in ([1.0, 2.0], [1.0, 2.0, 3.0], [4.0]):
+        worked, again = rounds(numbers)
+        assert worked == [8 * number for number in numbers]
+        assert again == [8 * 4 * 8 * sum(numbers)] * len(numbers)

@@ -87,18 +87,18 @@ def counted(monkeypatch):
     monkeypatch.setattr(context_module, "_plans", context_module.Plans(4))
     counts = {"compiled": 0, "imported": 0}
     compiler = context_module.call_dominant
-    importer = graphs_module.Graph._import
+    register = graphs_module._register
 
     def compile_(computation):
         counts["compiled"] += 1
         return compiler(computation)
 
-    def import_(self, steps):
+    def register_(trace):
         counts["imported"] += 1
-        return importer(self, steps)
+        return register(trace)
 
     monkeypatch.setattr(context_module, "call_dominant", compile_)
-    monkeypatch.setattr(graphs_module.Graph, "_import", import_)
+    monkeypatch.setattr(graphs_module, "_register", register_)
     with in_process(clients_in_parallel=1):
         yield counts
 
@@ -110,7 +110,7 @@ def test_equal_computations_are_compiled_and_imported_once(counted):
     assert counted == {"compiled": 1, "imported": 1}
     # Another computation with the same graph.
     add = tff.tensorflow.computation(lambda x: x + 1, np.float32)
-    assert add(1.0) == tff.federated_computation(lambda x: add(add(x)), np.float32)(0.0) == 2
+    assert add(1.0) == tff.federated_computation(lambda x: add(x), np.float32)(1.0) == 2
     assert counted == {"compiled": 3, "imported": 2}
 
 

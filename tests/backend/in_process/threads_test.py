@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tff_het.backend import internals
 from tff_het.backend.in_process.threads import ClientThreads
 from tff_het.backend.names import tff
 
@@ -47,7 +48,7 @@ def test_largest_clients_start_first(in_process):
 
     orders = []
 
-    def record(self, call, order):
+    def record(self, call, order, cancellation):
         orders.append(list(order))
         return [call(client) for client in range(len(order))]
 
@@ -72,7 +73,13 @@ def test_no_thread_waits_while_there_is_work():
             release.set()
         return 10 * client
 
-    assert threads.map(call, [3, 1, 4, 0, 2]) == [0, 10, 20, 30, 40]
+    assert threads.map(call, [3, 1, 4, 0, 2], internals.CancellationManager()) == [
+        0,
+        10,
+        20,
+        30,
+        40,
+    ]
     threads.close()
     assert [client for client, _ in started] == [3, 1, 4, 0, 2]
     (of_largest,) = {thread for client, thread in started if client == 3}

@@ -1,6 +1,5 @@
 """Devices and ensemble of small runs on digits: against the run itself, and by hand."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -132,7 +131,7 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
 
 def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
     """Its accuracy is the mean of theirs, each with the averaged weights and its own statistics."""
-    normalised = dataclasses.replace(SMOKE, flags={**SMOKE.flags, "model": "cnn_edge_digits_bn"})
+    normalised = SMOKE.but(model="cnn_edge_digits_bn")
     cell = normalised.run("run", frequency=2)
     start, folder = tmp_path / "start", tmp_path / "observed"
     folder.mkdir()

@@ -73,6 +73,7 @@ def test_the_papers_settings():
         "disjoint_classes.classes": "0,1;2,3;4,5,6;7,8,9",
         "acquisition": "random",
         "acquisition_size": "400",
+        "batch_size": "400",
         "local_epochs": "5",
         "initial_examples": "400",
         "model": "cnn_edge",
@@ -86,7 +87,8 @@ def test_the_papers_settings():
         "acquisition": "max_entropy",
         "acquisition_size": "350",
         "kept_per_class": "5",
-        "pool_size": "4000",
+        "batch_size": "400",
+        "pool_size": "8000",
         "initial_examples": "1000",
         "local_epochs": "45",
         "rounds": "10",
@@ -110,7 +112,10 @@ def test_all_start_from_a_model_trained_at_the_server_on_the_same_division(exper
         assert work.start.start is None and start["pooled"] == "server"
         for flag in (*of_data, *of_server):
             assert start.get(flag) == own.get(flag), flag
-        assert "goal_selection" not in start and float(start["goal_accuracy"]) == 0.15
+        stops = own["partition"] != "iid" or name.endswith("started at 15 %")
+        assert "goal_selection" not in start and start.get("goal_accuracy") == (
+            "0.15" if stops else None
+        )
 
 
 def test_figures_share_runs():
@@ -125,10 +130,12 @@ def test_figures_share_runs():
         )
         assert five["E45F10"] == six["E45F10"] == seven["E45F10"]
         assert six["E45F1"] == seven["E45F1"]
-        assert set(names(figure10.EXPERIMENT, scale).values()) == set(six.values())
+        assert set(names(figure10.EXPERIMENT, scale).values()) == {*six.values()} - {six["E1F10"]}
+        assert six["E1F10"] == five["E1F10"]
         assert set(names(figure11.EXPERIMENT, scale).values()) == {
             seven["E45F10"],
             seven["E45F10 MixFL"],
+            seven["E45F10, 20 acquisitions"],
         }
         without = names(batch_normalization.EXPERIMENT, scale)["Without batch normalisation"]
         assert without == five["E45F10"]
@@ -152,12 +159,28 @@ def test_acquisition_functions_differ_in_nothing_else():
     for own in found.values():
         own.pop("dropout_samples", None)  # Random choice looks at nothing.
         assert own.pop("acquisition")
-    few = [own for name, own in found.items() if name.endswith(", E = 5")]
-    assert len(few) == 2 and len(found) - len(few) == len(settings.ACQUISITIONS)
-    for own in few:  # As the others but for the passes over a batch, which are changed together.
-        assert own["local_epochs"] == "5"
-        own["local_epochs"] = found["random"]["local_epochs"]
-    assert all(own == found["random"] for own in found.values())
+    usual = found["random"]
+    for how, changed in {
+        ", E = 5": {"local_epochs": "5"},
+        ", the printed pool": {"pool_size": "4000"},
+        ", started at 15 %": {},
+        "": {},
+    }.items():
+        of = [name for name in found if name.endswith(how)]
+        assert len(of) == (2 if how else len(settings.ACQUISITIONS))
+        assert all(found.pop(name) == usual | changed for name in of)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_an_epoch_is_one_step_unless_in_small_batches(scale):
+    """The paper's: it "goes through the mini-batch", which is an acquisition."""
+    for experiment in FIGURES:
+        for name, work in works(experiment, scale).items():
+            own = flags(work)
+            if work.start is None:
+                continue
+            images = int(own["acquisition_size"]) + 10 * int(own.get("kept_per_class", 0))
+            assert (int(own["batch_size"]) < images) == name.endswith(settings.SMALL)
 
 
 def test_sequential_training_visits_each_device_once_with_the_whole_budget():
@@ -169,13 +192,8 @@ def test_sequential_training_visits_each_device_once_with_the_whole_budget():
 def test_quick_has_the_papers_proportions():
     """An eighth of the images of acquisitions and pools; as many initial ones."""
     assert PAPER.initial_examples == QUICK.initial_examples
-    for kind, of_quick in QUICK.acquiring.items():
-        of_paper = PAPER.acquiring[kind]
-        assert of_paper["pool_size"] == 8 * of_quick["pool_size"]
-        images = [
-            of["acquisition_size"] + 10 * of.get("kept_per_class", 0) for of in (of_paper, of_quick)
-        ]
-        assert images == [400, 50]
+    assert (PAPER.images, QUICK.images) == (400, 50)
+    assert PAPER.pool_size == 8 * QUICK.pool_size
 
 
 # --- Measures ---------------------------------------------------------------------------------
@@ -243,6 +261,61 @@ def test_what_devices_and_ensemble_know():
     assert known.compute(runs) == 8  # Class 4 has 8 of 100, class 7 9 of 100.
     (advantage,) = checks(figure11.EXPERIMENT, "difficulty").values()
     assert advantage.compute(runs) == pytest.approx((519 - 20) / 8 - 10)
+
+
+def test_mix_and_opt_are_alike_only_if_they_are_not_the_same():
+    """Of equal runs the distance is 0, which is not above it; of all different classes 1."""
+    name = "OptFL and MixFL know others, 10 acquisitions"
+    measure = checks(figure7.EXPERIMENT, "no big difference")[name]
+
+    def ensemble(*known: int) -> Run:
+        return run({f"ensemble_correct_{k}": 5.0 * (k in known) for k in range(10)})
+
+    for known, wanted in (((0, 1), 0.0), ((2, 3), 1.0), ((1, 2), 0.5)):
+        runs = {f"E45F10 {OPT}": ensemble(0, 1), f"E45F10 {MIX}": ensemble(*known)}
+        assert measure.compute(runs) == pytest.approx(wanted)
+
+
+def test_each_strategy_against_the_best_device():
+    name = f"accuracy of {MIX} - the best device, 10 acquisitions"
+    measure = checks(figure7.EXPERIMENT, "above the four")[name]
+    alone = {"D1_accuracy": 0.2, "D2_accuracy": 0.1, "D3_accuracy": 0.3, "D4_accuracy": 0.25}
+    runs = {f"E45F10 {MIX}": run({"ensemble_accuracy": 0.28}), "E45F1": run(alone)}
+    assert measure.compute(runs) == pytest.approx(-0.02)
+
+
+def test_the_frequency_has_more_effect_on_divergence_than_the_epochs():
+    of = {"E45F1": 0.7, "E45F10": 0.2, "E1F10": 0.1}
+    runs = {n: run({f"divergence_{d}": x for d in DEVICES}) for n, x in of.items()}
+    found = [c.compute(runs) for c in checks(figure6.EXPERIMENT, "more significant").values()]
+    assert found == pytest.approx([0.5, 0.1, 0.4])
+
+
+def test_first_half_of_the_acquisitions(monkeypatch):
+    measure = next(iter(checks(figure8.EXPERIMENT, "in terms of accuracy").values()))
+    runs = {"random": run({}), "max entropy": run({"level": 0.2})}
+    values = {"random": [0.0] * 4, "max entropy": [0.1, 0.3, 0.7, 0.9]}
+    of = {id(one): ([1, 2, 3, 4], values[name]) for name, one in runs.items()}
+    monkeypatch.setattr(Run, "curve", lambda self, column: of[id(self)])
+    assert measure.compute(runs) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("accuracy", "wanted"), [(0.1, -0.15), (0.27, 0.02), (0.32, -0.01)])
+def test_sequential_training_still_knows_the_last_subset(accuracy, wanted):
+    (measure,) = checks(sequential.EXPERIMENT, "last subset").values()
+    runs = {"Sequential training": run({"global_test_accuracy": accuracy})}
+    assert measure.compute(runs) == pytest.approx(wanted)
+
+
+def test_mix_is_unlike_ave_only_beyond_what_more_acquisitions_change():
+    (measure,) = checks(figure11.EXPERIMENT, "another distribution").values()
+
+    def ensemble(*known: int) -> Run:
+        return run({f"ensemble_correct_{k}": 5.0 * (k in known) for k in range(10)})
+
+    runs = {"E45F10": ensemble(0, 1), f"E45F10 {MIX}": ensemble(1, 2)}
+    assert measure.compute({**runs, "E45F10, 20 acquisitions": ensemble(0, 1)}) == 0.5
+    assert measure.compute({**runs, "E45F10, 20 acquisitions": ensemble(2, 3)}) == -0.5
 
 
 def test_epochs_of_the_checks_are_those_of_the_figure():

@@ -16,7 +16,6 @@ from tff_het import datasets, kinds
 from tff_het.learning import acquisition
 from tff_het.methods import METHODS, cgau
 from tff_het.models import auxiliary, keras_model
-from tff_het.partitions import clusters
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 
@@ -93,13 +92,11 @@ def test_choices_are_the_librarys():
     assert choices("acquisition") == set(acquisition.NAMES)
     assert choices("initialization") == set(keras_model.INITIALIZATIONS)
     assert choices("runtime") == set(runtime.RUNTIMES)
-    for role, owner, name, known in (
-        ("method", "lg_fedavg", "local_loss", auxiliary.LOCAL_LOSSES),
-        ("method", "cgau", "variant", cgau.VARIANTS),
-        ("partition", "clusters", "projection", clusters.PROJECTIONS),
-        ("partition", "clusters", "assignment", clusters.ASSIGNMENTS),
+    for owner, name, known in (
+        ("lg_fedavg", "local_loss", auxiliary.LOCAL_LOSSES),
+        ("cgau", "variant", cgau.VARIANTS),
     ):
-        hint = kinds.hint(options.of(role, owner)[name].kind)
+        hint = kinds.hint(options.of("method", owner)[name].kind)
         assert hint == ", ".join(known)
 
 
@@ -175,8 +172,8 @@ def test_flags_txt_and_yaml_give_the_same_config(tmp_path, argv, capsys):
 
 def test_later_sources_win(tmp_path):
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
-    first.write_text("rounds: 3\ntraining: {batch_size: 4}\nseed: 7\nwaffle: {temperature: 0.5}\n")
-    second.write_text("run:\n  rounds: 5\n")
+    first.write_text("rounds: 3\nbatch_size: 4\nseed: 7\nwaffle: {temperature: 0.5}\n")
+    second.write_text("rounds: 5\n")
     found = read(f"--config={first}", "--seed=9", f"--config={second}", "--method=waffle")
     assert (found.run.rounds, found.training.batch_size, found.run.seed) == (5, 4, 9)
     assert found.given_to("waffle") == {"temperature": 0.5}
@@ -212,6 +209,7 @@ def test_two_methods_have_options_of_their_own():
         ({"hdafl.nope": 1}, "--hdafl.nope: there is no such setting"),
         ({"hdafl.local_layer": 1}, "Did you mean local_layers?"),
         ({"methd": "hdafl"}, "Did you mean method?"),
+        ({"data": {"dataset": "digits"}}, "--data: there is no such setting"),
         ({"mine": {"a": 1}}, "--mine: there is no such setting"),
         ({"mine.a": 1}, r"nothing is called 'mine'. --plugin=FILE.py registers"),
         ({"q": 1}, "--q belongs to --method=q_ffl; found --method=hdafl,fed_avg"),
@@ -219,7 +217,8 @@ def test_two_methods_have_options_of_their_own():
         ({"rounds": 1.5}, "--rounds=1.5: expected a whole number"),
         ({"rounds": None}, "--rounds=None: expected a whole number"),
         ({"bias": "perhaps"}, "--bias=perhaps: expected true or false"),
-        ({"data": 3}, "data is a section"),
+        ({"dataset": ["digits"]}, r"should be one of <adult.*digits.*>; found \['digits'\]"),
+        ({"method": {"method": "hdafl"}}, "should be one of <fed_avg"),
         ({"data_dir": ["a"]}, "expected a text"),
         ({"method": "waffle", "factors": "conv_1"}, "expected name=value"),
     ],

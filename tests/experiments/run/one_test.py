@@ -32,6 +32,15 @@ def test_result_has_curves_clients_and_models():
         assert right.mean() == pytest.approx(result.clients[result.made.population.ids[3]])
 
 
+def test_a_sampled_evaluation_is_said_in_the_summary():
+    sampled = {"method": "waffle", "evaluate_clients": 2, "validation_fraction": 0.2}
+    with run(RunConfig.of(**sampled, **SMALL)) as result:
+        assert result.summary["evaluated_clients"] == len(result.clients) == 2
+        assert result.summary["local_test_accuracy_num_clients"] == 2
+        last = result.curves["local_test_accuracy_mean"][-1]
+        assert last == pytest.approx(np.mean(list(result.clients.values())))
+
+
 def test_flags_yaml_and_python_give_the_same_bytes(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text(
@@ -147,13 +156,13 @@ def test_a_plugins_options_stand_in_the_file_that_names_it(tmp_path, named_in, c
     path = tmp_path / f"plugin_{tmp_path.name}.py".replace("-", "_")
     path.write_text(PLUGIN.format(name=path.stem))
     method, config = f"mine_{path.stem}", tmp_path / "mine.yaml"
-    named = f"run: {{plugin: [{path}]}}\n" if named_in == "file" else ""
-    config.write_text(f"{named}method: {{method: {method}}}\n{method}: {{strength: 0.25}}\n")
+    named = f"plugin: [{path}]\n" if named_in == "file" else ""
+    config.write_text(f"{named}method: {method}\n{method}: {{strength: 0.25}}\n")
     flags = [] if named_in == "file" else [f"--plugin={path}"]
     try:
         with pytest.raises(SystemExit):
             train.main([f"--config={config}", *flags, "--print_config"])
-        assert f"{method}:\n  strength: 0.25 " in capsys.readouterr().out
+        assert f"\n{method}.strength: 0.25 " in capsys.readouterr().out
     finally:
         METHODS._places.pop(method, None)
         sys.modules.pop(path.stem, None)

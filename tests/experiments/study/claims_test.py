@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 def test_one_has_it_until_it_ends(tmp_path):
     with claims.claimed(tmp_path / "run") as first:
         assert first is not None
-        first.note(7)
+        first(7)
         with claims.claimed(tmp_path / "run") as second:
             assert second is None
         assert claims.read(tmp_path / "run")["pid"] == os.getpid()
@@ -53,7 +53,7 @@ def test_a_killed_programs_claim_is_lost_at_once(tmp_path):
 def test_a_claim_is_touched_and_says_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "_BEAT_SECONDS", 0.02)
     with claims.claimed(tmp_path) as mine:
-        mine.note(5)
+        mine(5)
         until = time.monotonic() + 10
         while claims.read(tmp_path)["round"] != 5 and time.monotonic() < until:
             time.sleep(0.01)
@@ -64,7 +64,7 @@ def test_who_has_lost_it_does_not_take_it_back(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "_BEAT_SECONDS", 0.02)
     other = {"host": "elsewhere", "pid": 1, "token": "other", "round": 0}
     with claims.claimed(tmp_path) as mine:
-        mine.note(1)
+        mine(1)
         (tmp_path / "claim.json").write_text(json.dumps(other))
         time.sleep(0.2)
     assert claims.read(tmp_path) == other

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.hdafl.figure1 import two_clients
 from experiments.run import plugins
-from experiments.study import code, identity
+from experiments.study import identity
 from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
 
@@ -34,18 +34,18 @@ def voided_by(monkeypatch, tmp_path):
     """Says whose keys change with one file's text."""
 
     def forget():
-        for cached in (code.files, code._imported, plugins.meaning):
+        for cached in (identity.files, identity._imported, plugins.meaning):
             cached.cache_clear()
 
     def voided_by(module: str, old: str, new: str) -> set[str]:
-        before, path = keys(), code._path(module)
+        before, path = keys(), identity._path(module)
         text = path.read_text()
         assert old in text
         edited = tmp_path / "edited.py"
         edited.write_text(text.replace(old, new, 1))
-        found = code._path
+        found = identity._path
         with monkeypatch.context() as patch:
-            patch.setattr(code, "_path", lambda m: edited if m == module else found(m))
+            patch.setattr(identity, "_path", lambda m: edited if m == module else found(m))
             forget()
             after = keys()
         forget()
@@ -112,7 +112,7 @@ def test_all_code_that_a_run_imports_is_in_its_key(flags):
         command, capture_output=True, text=True, timeout=200, check=True,
         cwd=pathlib.Path(__file__).parents[3],
     )  # fmt: skip
-    imported = {name for name in json.loads(run.stdout) if not code._is_apart(name)}
+    imported = {name for name in json.loads(run.stdout) if not identity._is_apart(name)}
     keyed = identity.code_of(Training({"dataset": "digits", **flags}))
     assert "experiments.run.processes" in imported
     assert imported <= set(keyed)

@@ -2,12 +2,14 @@
 
 import collections
 import contextlib
+import dataclasses
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 import tensorflow as tf
@@ -96,25 +98,42 @@ def training(method: str, seed: int, folder: pathlib.Path) -> Task:
     return Task(cell, seed, folder / method / str(seed))
 
 
-def test_a_process_has_all_runs_of_what_it_builds_and_the_longest_are_spread(tmp_path, monkeypatch):
-    seconds = {"a": 9.0, "b": 5.0, "c": 3.0}
+def test_what_takes_longest_comes_first(tmp_path, monkeypatch):
+    seconds = {"a": 9.0, "b": 2.5, "c": 3.0}
     monkeypatch.setattr(jobs.rates, "expected", lambda task: seconds[task.cell.name])
-    tasks = [training(name, seed, tmp_path) for seed in range(2) for name in "cba"]
-    shares = jobs._shares(tasks, 2)
-    assert [{built.split()[0] for built in share} for share in shares] == [{"a"}, {"b", "c"}]
+    names = "cabcb"
+    tasks = [training(name, seed, tmp_path) for seed, name in enumerate(names)]
+    assert "".join(task.cell.name for task in jobs._longest_first(tasks)) == "accbb"
+    seconds["c"] = 2.4
+    assert "".join(task.cell.name for task in jobs._longest_first(tasks)) == "abbcc"
 
 
-@pytest.mark.parametrize(("building", "pays"), [(1.5, True), (2.5, False)])
-def test_what_another_process_has_built_is_built_again_only_where_that_is_faster(
-    tmp_path, monkeypatch, building, pays
-):
-    tasks = [training("a", seed, tmp_path) for seed in range(4)]
-    assert jobs._pays(tasks[3], tasks, building, None)  # Nothing is known.
-    for task in tasks[:2]:
-        store.write(task.folder, Status.OK, "key", seconds=1.0)
-    done = {task.folder for task in tasks[:2]}
-    monkeypatch.setattr(jobs.runner, "is_done", lambda task, _: task.folder in done)
-    assert jobs._pays(tasks[3], tasks, building, None) == pays
+def test_a_process_goes_on_with_what_it_has_built_and_else_with_what_no_other_has(tmp_path):
+    tasks = [training(name, seed, tmp_path) for seed in range(3) for name in "abc"]
+    left = {task.folder: task for task in tasks}
+    first, second = both = [types.SimpleNamespace(task=None, built=set()) for _ in range(2)]
+
+    def begins(worker) -> str | None:
+        if worker.task is not None:
+            del left[worker.task.folder]
+        worker.task = jobs._next(worker, both, left)
+        worker.built |= {jobs._built(worker.task)} if worker.task else set()
+        return worker.task and f"{worker.task.cell.name}{worker.task.seed}"
+
+    assert [begins(worker) for worker in both] == ["a0", "b0"]
+    assert [begins(second) for _ in range(3)] == ["b1", "b2", "c0"]
+    assert begins(first) == "a1"
+    assert [begins(second) for _ in range(2)] == ["c1", "c2"]
+    # It helps the first one, with another run than that is at.
+    assert [begins(second), begins(second), begins(first)] == ["a2", None, None]
+
+
+def test_a_run_waits_for_the_one_that_it_starts_from(tmp_path):
+    start = training("a", 0, tmp_path)
+    task = dataclasses.replace(training("b", 0, tmp_path), start=start.folder)
+    worker = types.SimpleNamespace(task=None, built={jobs._built(task)})
+    assert jobs._next(worker, [worker], {t.folder: t for t in (task, start)}) == start
+    assert jobs._next(worker, [worker], {task.folder: task}) == task
 
 
 # --- As a program -------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Kept results: merged, read, shown, found outdated, and carried over a change of code."""
 
+import dataclasses
 import json
 
 import pytest
 
 from experiments import report
-from experiments.study import carry, pages, results, runner, sections
+from experiments.study import pages, results, runner, sections
 from experiments.study.statistics import Verdict
 
 
@@ -22,7 +23,7 @@ def kept(harness, make, monkeypatch, tmp_path):
 
 def shown(made, found):
     section = sections.section(made, found)
-    entries = [e.ours for table in section.tables for e in table.entries.values()]
+    entries = [e.ours for entries in section.tables.values() for e in entries]
     return entries, [check.texts for claim in section.claims for check in claim.checks]
 
 
@@ -58,6 +59,14 @@ def test_merging_twice_changes_nothing_and_an_incomplete_table_is_not_shown(kept
     assert not results.is_complete(results.read(make(second=0.4), "smoke"))
 
 
+def test_a_scale_shows_its_own_seeds_of_runs_that_others_have_more_of(kept):
+    made, found = kept
+    (scale,) = made.scales.values()
+    fewer = dataclasses.replace(scale, num_seeds=scale.num_seeds - 1)
+    again = results.read(dataclasses.replace(made, scales={"smoke": fewer}), "smoke")
+    assert again.seeds == [*found.seeds[:-1]] and results.is_complete(again)
+
+
 def test_a_damaged_file_is_refused_by_line(kept):
     made, _ = kept
     path = results.path_of("hdafl", "smoke")
@@ -72,7 +81,7 @@ def _as_if_code_had_changed(made):
     runs = results.kept("hdafl", "smoke")
     record = {"key": "of earlier code", "code": {"experiments.hdafl.old": "0"}}
     old = {
-        place: results.Kept(run.folder, run.status, {**run.record, **record})
+        place: results.Run(run.folder, run.status, {**run.record, **record})
         for place, run in runs.items()
     }
     results.write(path, old)
@@ -84,7 +93,7 @@ def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypat
     path = _as_if_code_had_changed(made)
     assert "experiments.hdafl.old" in report.stale([made])
     monkeypatch.setattr(runner, "commit", lambda: "new")
-    (line,) = carry.carry([made], data_dir=None)
+    (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
     assert line.endswith("4 results carried to commit new") or "6 results" in line
     assert report.stale([made]).startswith("All results are")
     first = json.loads(path.read_text().splitlines()[0])
@@ -97,7 +106,7 @@ def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypat
         one["metrics"]["value"] += 1.0
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     before = path.read_bytes()
-    (line,) = carry.carry([made], data_dir=None)
+    (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
     assert "not carried" in line and "gives other bytes now (value)" in line
     assert path.read_bytes() == before
 
@@ -115,6 +124,6 @@ def test_published_numbers_stand_where_runs_are_missing(make, monkeypatch, tmp_p
     }
     (tmp_path / "published.jsonl").write_text(json.dumps(record) + "\n")
     section = pages.section(make())
-    (entry,) = section.tables[0].entries.values()
+    (entry,) = section.tables["Values"]
     assert (entry.ours, entry.difference) == ("0.700 [0.600, 0.800]", "-0.100")
     assert section.claims[0].verdict is Verdict.HOLDS and "abc1234" in section.made

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments import report
-from experiments.study import claims, data, identity, rates, runner, store
+from experiments.study import claims, identity, rates, runner, store
 from experiments.study.measures import metric
 from experiments.study.store import Status
 
@@ -53,9 +53,9 @@ def test_a_result_outlives_its_data(harness, make, monkeypatch):
     harness.run(made)
 
     def nowhere(name, data_dir):
-        raise data.MissingDataError("Gone.")
+        raise runner.MissingDataError("Gone.")
 
-    monkeypatch.setattr(data, "fingerprint", nowhere)
+    monkeypatch.setattr(runner, "fingerprint", nowhere)
     assert all(run.status is Status.OK for run in harness.run(made))
     assert harness.calls == 6
 
@@ -63,7 +63,7 @@ def test_a_result_outlives_its_data(harness, make, monkeypatch):
 def test_other_data_are_another_run(harness, make, monkeypatch):
     made = make(data_sets=("digits",))
     harness.run(made)
-    monkeypatch.setattr(data, "fingerprint", lambda name, data_dir: "changed")
+    monkeypatch.setattr(runner, "fingerprint", lambda name, data_dir: "changed")
     harness.run(made)
     assert harness.calls == 9
 
@@ -116,10 +116,10 @@ def test_a_run_that_another_program_makes_stays_as_it_is(harness, make):
 def test_a_file_that_was_changed_since_is_named(harness, make):
     run = runner.make(runner.plan(make(), "smoke", [0], harness.folder)[0], data_dir=None)
     name = next(iter(run.record["files"]))
-    path = run.file(name)
-    path.write_bytes(path.read_bytes() + b"1")
+    assert run.file(name).read() == (run.files / name).read_bytes()
+    (run.files / name).write_bytes(b"another")
     with pytest.raises(ValueError, match=f"{name} is not as its run left it"):
-        run.file(name)
+        store.read(run.folder).file(name)
 
 
 def test_expected_time_is_what_another_seed_took(harness, make):

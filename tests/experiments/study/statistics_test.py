@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -54,6 +55,17 @@ def test_verdict_and_test_agree():
 
 def test_the_same_difference_everywhere_has_no_test():
     assert statistics.paired_t_test([0.2, 0.2]) is None
+
+
+def test_seeds_that_would_decide():
+    """The least number whose interval, of the spread seen, leaves the margin out."""
+    found = statistics.estimate([0.1, 0.4, -0.2, 0.3])
+    needed = statistics.seeds_to_decide(found, 0.0)
+    spread = np.std([0.1, 0.4, -0.2, 0.3], ddof=1)
+    half = [stats.t.ppf(0.975, n - 1) * spread / np.sqrt(n) for n in (needed - 1, needed)]
+    assert half[0] >= found.mean > half[1]
+    assert statistics.seeds_to_decide(found, found.mean) is None
+    assert statistics.seeds_to_decide(statistics.estimate([0.1]), 0.0) is None
 
 
 def test_a_claim_of_several_checks():

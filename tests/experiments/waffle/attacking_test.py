@@ -66,7 +66,7 @@ def test_methods_with_local_variables_have_three_choices():
 def test_inversion(method, tmp_path):
     found = run(attacking.invert, tmp_path, method=method)
     choices = ["fitted"] if method == "fed_avg" else ["fitted", "initial", "private"]
-    names = ("correlation", "recognised", "ssim")
+    names = ("correlation", "recognised", "sharpness", "ssim")
     assert set(found) == {f"{local}_{name}" for local in choices for name in names}
     pictures = np.load(tmp_path / attacking.PICTURES)
     train = datasets.load("digits", None).train
@@ -76,7 +76,11 @@ def test_inversion(method, tmp_path):
         mean = first["x"][first["y"] == int(name)].mean(axis=0) / 255
         np.testing.assert_allclose(pictures["means"][k], mean, atol=1e-6)
     for local in choices:
-        assert pictures[local].shape == pictures["means"].shape
+        images = pictures[local]
+        assert images.shape == pictures["means"].shape
+        down, right = images[:, 1:] - images[:, :-1], images[:, :, 1:] - images[:, :, :-1]
+        energy = (down**2).mean() + (right**2).mean()
+        assert found[f"{local}_sharpness"] == pytest.approx(energy) and energy > 0
     # A network that knows these digits is most sure of what looks like them.
     assert found["fitted_correlation" if method == "fed_avg" else "private_correlation"] > 0.1
 

@@ -11,9 +11,10 @@ There is no child process, nothing is serialised, and errors are TensorFlow's ow
 that met them. Arguments and results are those of TFF's own contexts.
 
 Refused by name, with NotImplementedError and before any work: variables and other resources,
-sequences (datasets), secure sums, selection, JAX computations and data handles. The runtime
-`worker` of `tff_het.simulation.runtime` executes what TFF does; `tff.learning`'s own algorithms
-need it. Where this one departs from TFF's own contexts on purpose:
+sequences (datasets), secure sums, selection, JAX computations and data handles; of arguments and
+results, functions and one value for all clients (`all_equal`). The runtime `worker` of
+`tff_het.simulation.runtime` executes what TFF does; `tff.learning`'s own algorithms need it. Where
+this one departs from TFF's own contexts on purpose:
 
   * A struct whose names are not the type's, or in another order, is a TypeError. TFF goes by
     position and says nothing.
@@ -23,9 +24,9 @@ TensorFlow's stateful random operations (`tf.random.uniform`, Keras's dropout) d
 of the thread that runs the client, even with a seed: use `tf.random.stateless_*` for results that
 are to be repeated. If TensorFlow sees a GPU it runs on it; this is untested.
 
-Modules: `context` (what TFF calls), `values` (arguments and results),
-`interpreter` (blocks to Python functions), `graphs` and `rewriting` (TensorFlow's part of them),
-`threads` (who runs a client).
+Modules: `context` (what TFF calls), `values` (arguments and results), `interpreter` (blocks to
+Python functions), `graphs` and `rewriting` (TensorFlow's part of them), `threads` (one execution,
+and who runs its clients).
 """
 
 from tff_het.backend.in_process.context import InProcessContext, in_process, open_context

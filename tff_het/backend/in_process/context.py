@@ -7,16 +7,15 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tff_het.backend import internals
 from tff_het.backend.building_blocks import call_dominant
 from tff_het.backend.in_process import interpreter, values
 from tff_het.backend.in_process.graphs import Graph
-from tff_het.backend.in_process.threads import ClientThreads
+from tff_het.backend.in_process.threads import ClientThreads, Function, Run
 from tff_het.backend.names import tff
 
 
@@ -25,14 +24,14 @@ class _Plan(NamedTuple):
 
     Attributes:
       computation: The object, to tell it from a later one in the same place.
-      ingest: Brings its argument in; None if it takes none.
+      ingest: Brings its argument in.
       function: Executes it.
       emit: Brings its result out.
     """
 
     computation: weakref.ref
-    ingest: values.Ingest | None
-    function: interpreter.Function
+    ingest: values.Ingest
+    function: Function
     emit: Callable[[Any], Any]
 
 
@@ -56,16 +55,17 @@ class Plans:
         plan = self._plans.get(id(comp))
         if plan is not None and plan.computation() is comp:
             return plan
+        ingest = values.ingester(comp.type_signature.parameter)
         emit = values.emitter(comp.type_signature.result)
         if comp.type_signature.parameter is None:
             # As `initialize`, which each seed has one of: called once, so it is not kept.
-            return _Plan(weakref.ref(comp), None, self._compile(comp, Graph), emit)
+            return _Plan(weakref.ref(comp), ingest, self._compile(comp, Graph), emit)
         with self._lock:
             key, plans = id(comp), self._plans
             plan = plans[key] = _Plan(
                 # Called before its place in memory is given to another.
                 weakref.ref(comp, lambda _: plans.pop(key, None)),
-                values.ingester(comp.type_signature.parameter, self._by_content),
+                ingest,
                 self._by_content(comp),
                 emit,
             )
@@ -73,10 +73,10 @@ class Plans:
                 del plans[next(iter(plans))]
             return plan
 
-    def _compile(self, comp: Any, graph: Callable[[Any], Graph]) -> interpreter.Function:
+    def _compile(self, comp: Any, graph: Callable[[Any], Graph]) -> Function:
         execute = interpreter.compile_block(call_dominant(comp), graph)
 
-        def function(argument: Any, run: interpreter.Run) -> Any:
+        def function(argument: Any, run: Run) -> Any:
             value = execute({}, run)
             return value(argument, run) if callable(value) else value
 
@@ -125,54 +125,15 @@ class InProcessContext(tff.framework.SyncContext):
                     "This runtime was closed: the `with` block that opened it is over."
                 )
             plan = _plans(comp)
-            cohort, argument = values.Cohort(), None
-            if plan.ingest is not None:
-                argument = plan.ingest(arg, cohort)
-            parameter_type = comp.type_signature.parameter
-            run = _Run(self._threads, cohort, lambda: values.client_ids(argument, parameter_type))
-            return plan.emit(plan.function(argument, run))
+            cohort = values.Cohort()
+            argument = plan.ingest(arg, cohort)
+            return plan.emit(plan.function(argument, Run(self._threads, cohort)))
 
     def close(self) -> None:
         """Ends the threads; nothing the second time."""
         with self._lock:
             self._closed = True
             self._threads.close()
-
-
-class _Run:
-    """One execution; see `interpreter.Run`."""
-
-    def __init__(
-        self,
-        threads: ClientThreads,
-        cohort: values.Cohort,
-        client_ids: Callable[[], list[Any] | None],
-    ):
-        self.num_clients = len(cohort.sizes)
-        # The largest first, so that no thread is left with one when the others are done.
-        self._order = sorted(range(self.num_clients), key=lambda c: -cohort.sizes[c])
-        self._threads = threads
-        self._client_ids = client_ids
-
-    @property
-    def cancellation(self) -> internals.CancellationManager | None:
-        return self._threads.cancellation
-
-    def map_clients(self, function: interpreter.Function, arguments: Sequence[Any]) -> list[Any]:
-        def call(client: int) -> Any:
-            try:
-                return function(arguments[client], self)
-            except tf.errors.OpError as error:
-                raise self._of_client(error, client) from error
-
-        return self._threads.map(call, self._order)
-
-    def _of_client(self, error: tf.errors.OpError, client: int) -> tf.errors.OpError:
-        """The same error, naming the client."""
-        ids = self._client_ids()
-        known = "" if ids is None else f" (client={ids[client]})"
-        message = f"Client {client} of this call{known}: {error.message}"
-        return type(error)(error.node_def, error.op, message)
 
 
 def open_context(clients_in_parallel: int | None = None) -> InProcessContext:

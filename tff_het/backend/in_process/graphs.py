@@ -6,43 +6,62 @@ nothing would say so.
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tff_het.backend import internals
 from tff_het.backend.in_process import rewriting, values
+from tff_het.backend.in_process.threads import Run
 from tff_het.backend.names import tff
 
-_FOLDED = 8  # Steps of an aggregation in one call.
+# Fills the list with the names of the functions in the graph; returns what is fed and fetched.
+Trace = Callable[[list[str]], tuple[list[tf.Tensor], list[tf.Tensor]]]
 
-_importing = threading.Lock()
+MERGED = 16  # Clients whose parts of a computation are one call, at most.
 
-
-class Caller(Protocol):
-    """The thread that calls.
-
-    Attributes:
-      cancellation: What stops the call, or None.
-    """
-
-    @property
-    def cancellation(self) -> internals.CancellationManager | None: ...
+_tracing = threading.Lock()
 
 
-class _Imported(NamedTuple):
-    """A graph in TensorFlow's table of functions.
+class Traced:
+    """Functions of TensorFlow, each traced when it is first asked for."""
 
-    Attributes:
-      function: The graph itself.
-      attributes: How TensorFlow is to execute it.
-      library: The names of the functions that it calls.
-    """
+    def __init__(self) -> None:
+        self._registered: dict[Any, internals.Registered] = {}
+        weakref.finalize(self, _release, self._registered).atexit = False
 
-    function: internals.Registered
-    attributes: tuple[Any, ...]
-    library: list[str]
+    def get(self, key: Any, trace: Trace) -> internals.Registered:
+        """Returns the function of this key."""
+        found = self._registered.get(key)
+        if found is None:
+            with _tracing:
+                found = self._registered.get(key)
+                if found is None:
+                    found = self._registered[key] = _register(trace)
+        return found
+
+
+def _register(trace: Trace) -> internals.Registered:
+    fed: list[tf.Tensor] = []
+    fetched: list[tf.Tensor] = []
+    library: list[str] = []
+
+    def load() -> None:
+        fed[:], found = trace(library)
+        # Pruning needs what is fed and what is fetched to differ.
+        fetched[:] = map(tf.identity, found)
+
+    with tf.init_scope():
+        wrapped = tf.compat.v1.wrap_function(load, [])
+        name = f"{rewriting.new_name()}_call"
+        return internals.register(wrapped.prune(fed, fetched), name, library)
+
+
+def _release(registered: dict[Any, internals.Registered]) -> None:
+    """Gives back all that TensorFlow keeps of functions."""
+    for function in registered.values():
+        internals.forget(function)
 
 
 class Graph:
@@ -65,73 +84,60 @@ class Graph:
                 f"{', '.join(sorted(found))}. {values.ELSEWHERE}"
             )
         rewriting.loops_in_sequence(self._graph_def)
+        # Of loops: all other functions were inlined.
+        self.has_loops = len(self._graph_def.library.function) > 0
         self._feeds = list(_tensor_names(proto.parameter)) if proto.HasField("parameter") else []
         self._fetches = list(_tensor_names(proto.result))
-        self._imports: dict[int, _Imported] = {}
-        weakref.finalize(self, _release, self._imports).atexit = False
+        self._traced = Traced()
 
-    def __call__(self, arguments: Sequence[Any], caller: Caller) -> list[Any]:
+    def __call__(self, arguments: Sequence[Any], run: Run) -> list[Any]:
         """Runs the graph on flat arguments."""
-        return self._run(arguments, 1, caller)
+        if run.library is not None:
+            return self._copied(arguments, run.library)[1]
+        return self._call(1, arguments, run)
 
-    def fold(self, accumulator: list[Any], members: list[list[Any]], caller: Caller) -> list[Any]:
+    def fold(self, accumulator: list[Any], members: list[list[Any]], run: Run) -> list[Any]:
         """Runs (accumulator, member) -> accumulator for one member after the other.
 
         Several steps in one call cost little more than one: for small tensors most of a call is
         the way to TensorFlow and back.
         """
-        start = 0
-        while start + _FOLDED <= len(members):
-            taken = members[start : start + _FOLDED]
+        if run.library is not None:
+            for member in members:
+                accumulator = self([*accumulator, *member], run)
+            return accumulator
+        for start in range(0, len(members), MERGED):
+            taken = members[start : start + MERGED]
             flat = [*accumulator, *(tensor for member in taken for tensor in member)]
-            accumulator = self._run(flat, _FOLDED, caller)
-            start += _FOLDED
-        for member in members[start:]:
-            accumulator = self([*accumulator, *member], caller)
+            accumulator = self._call(len(taken), flat, run)
         return accumulator
 
-    def _run(self, arguments: Sequence[Any], steps: int, caller: Caller) -> list[Any]:
-        found = self._imports.get(steps)
-        if found is None:
-            with _importing:
-                found = self._imports.get(steps)
-                if found is None:
-                    found = self._imports[steps] = self._import(steps)
-        return internals.call(found.function, arguments, found.attributes, caller.cancellation)
+    def _call(self, steps: int, arguments: Sequence[Any], run: Run) -> list[Any]:
+        """Runs steps: what is fetched of one are the first of the next one's feeds."""
 
-    def _import(self, steps: int) -> _Imported:
-        name = rewriting.new_name()
-        graph_def = rewriting.apart(self._graph_def, name)
-        # Steps: what is fetched of one are the first of the next one's feeds.
-        fed: list[tf.Tensor] = []
-        fetched: list[tf.Tensor] = []
+        def trace(library: list[str]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+            fed, fetched = self._copied([], library)
+            for _ in range(steps - 1):
+                more, fetched = self._copied(fetched, library)
+                fed += more
+            return fed, fetched
 
-        def load() -> None:
-            for step in range(steps):
-                carried = dict(zip(self._feeds, fetched, strict=False)) if step else {}
-                names = [*self._feeds[len(carried) :], *self._fetches]
-                elements = tf.graph_util.import_graph_def(
-                    graph_def, carried, return_elements=names, name=f"step_{step}" if step else ""
-                )
-                cut = len(names) - len(self._fetches)
-                fed.extend(elements[:cut])
-                fetched[:] = elements[cut:]
-            # Pruning needs what is fed and what is fetched to differ.
-            fetched[:] = [tf.identity(tensor) for tensor in fetched]
+        return internals.call(self._traced.get(steps, trace), arguments, run.cancellation)
 
-        with tf.init_scope():
-            wrapped = tf.compat.v1.wrap_function(load, [])
-            return _Imported(
-                internals.register(wrapped.prune(fed, fetched), f"{name}_call"),
-                internals.call_attributes(),
-                [function.signature.name for function in graph_def.library.function],
-            )
+    def _copied(
+        self, arguments: Sequence[tf.Tensor], library: list[str]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """Copies the graph into the one that is being traced, its first feeds replaced.
 
-
-def _release(imports: dict[int, _Imported]) -> None:
-    """Gives back all that TensorFlow keeps of a graph."""
-    for imported in imports.values():
-        internals.forget([imported.function.name, *imported.library])
+        Adds its functions' names to `library`; returns the other feeds, and what is fetched.
+        """
+        graph_def = rewriting.apart(self._graph_def, rewriting.new_name())
+        library += [function.signature.name for function in graph_def.library.function]
+        replaced = dict(zip(self._feeds, arguments, strict=False))
+        names = [*self._feeds[len(replaced) :], *self._fetches]
+        elements = tf.graph_util.import_graph_def(graph_def, replaced, names, name="")
+        cut = len(names) - len(self._fetches)
+        return elements[:cut], elements[cut:]
 
 
 def _tensor_names(binding) -> Iterator[str]:

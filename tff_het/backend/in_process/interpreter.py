@@ -5,32 +5,22 @@ dictionary look-ups beside TensorFlow. A lambda's value is a Python function (ar
 value.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from tff_het.backend import internals
 from tff_het.backend.in_process import values
-from tff_het.backend.in_process.graphs import Caller, Graph
-from tff_het.backend.in_process.values import AllEqual, AtClients
+from tff_het.backend.in_process.graphs import MERGED, Graph, Traced
+from tff_het.backend.in_process.threads import Function, Run
+from tff_het.backend.in_process.values import AtClients
 from tff_het.backend.names import tff
 
 Environment = dict[str, Any]
-Function = Callable[[Any, "Run"], Any]
-
-
-class Run(Caller, Protocol):
-    """What one execution knows, beside the thread that asks.
-
-    Attributes:
-      num_clients: How many clients the arguments hold.
-    """
-
-    @property
-    def num_clients(self) -> int: ...
-
-    def map_clients(self, function: Function, arguments: Sequence[Any]) -> list[Any]:
-        """Calls the function for each client; results are in the clients' order."""
+Executed = Callable[[Environment, Run], Any]
 
 
 class Plain:
@@ -61,7 +51,68 @@ class TensorFlow:
         return values.pack(iter(folded), self._result_type)
 
 
-def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Environment, Run], Any]:
+class Part:
+    """Some of a block's values, computed one after the other."""
+
+    def __init__(
+        self, values_of: list[tuple[str, Executed]], taken: Sequence[str], made: Sequence[str]
+    ):
+        """Takes the names that it reads from the environment, and those that others read of it."""
+        self._values, self._taken, self._made = values_of, taken, made
+
+    def __call__(self, env: Environment, run: Run) -> Environment:
+        """Returns the values by name."""
+        env = dict(env)
+        for name, value in self._values:
+            env[name] = value(env, run)
+        return {name: env[name] for name in self._made}
+
+
+class Merged(Part):
+    """Values that no client works for: one call of TensorFlow instead of one for each graph.
+
+    Most of the time of a call on small tensors is the way to TensorFlow and back.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._traced = Traced()
+        # By number of clients and form of what is taken: which tensors are fed, the form of what is
+        # made, and of which tensors: those taken, or from the last backwards those fetched.
+        self._calls: dict[Any, tuple[list[int], Any, list[int]]] = {}
+
+    def __call__(self, env: Environment, run: Run) -> Environment:
+        if run.num_clients > MERGED or run.library is not None:
+            return super().__call__(env, run)
+        tensors: list[tf.Tensor] = []
+        form = values.form_of([env[name] for name in self._taken], tensors)
+
+        def trace(library: list[str]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+            taken = [tf.compat.v1.placeholder(tensor.dtype) for tensor in tensors]
+            own = dict(zip(self._taken, values.filled(form, iter(taken)), strict=True))
+            own = Part.__call__(self, own, run.tracing(library))
+            found: list[tf.Tensor] = []
+            made = values.form_of(list(own.values()), found)
+            places = {id(tensor): place for place, tensor in enumerate(taken)}
+            fetched = list({id(t): t for t in found if id(t) not in places}.values())
+            places |= {id(tensor): ~place for place, tensor in enumerate(fetched)}
+            fed = [place for place, tensor in enumerate(taken) if tensor.consumers()]
+            self._calls[key] = fed, made, [places[id(tensor)] for tensor in found]
+            return [taken[place] for place in fed], fetched
+
+        # A value that the server gives to all of them has as many tensors as there are clients.
+        key = run.num_clients, form
+        function = self._traced.get(key, trace)
+        fed, made, places = self._calls[key]
+        try:
+            fetched = internals.call(function, [tensors[place] for place in fed], run.cancellation)
+        except tf.errors.OpError:
+            return super().__call__(env, run.again())  # Graph by graph: its error names the client.
+        found = (tensors[place] if place >= 0 else fetched[~place] for place in places)
+        return dict(zip(self._made, values.filled(made, found), strict=True))
+
+
+def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Executed:
     """Returns the function that executes a block.
 
     Args:
@@ -71,22 +122,17 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
     Raises:
       NotImplementedError: If it holds what this runtime does not execute, by name.
     """
-    framework = tff.framework
-
-    def compiled(inner: Any) -> Callable[[Environment, Run], Any]:
-        return compile_block(inner, graph)
-
+    framework, compiled = tff.framework, functools.partial(compile_block, graph=graph)
     if isinstance(block, framework.Reference):
         name = block.name
         return lambda env, run: env[name]
     if isinstance(block, framework.Block):
-        local_values = [(name, compiled(value)) for name, value in block.locals]
-        result = compiled(block.result)
+        parts, result = _parts(block, graph), compiled(block.result)
 
         def run_block(env: Environment, run: Run) -> Any:
             env = dict(env)
-            for name, value in local_values:
-                env[name] = value(env, run)
+            for part in parts:
+                env.update(part(env, run))
             return result(env, run)
 
         return run_block
@@ -94,49 +140,76 @@ def compile_block(block: Any, graph: Callable[[Any], Graph]) -> Callable[[Enviro
         elements = [compiled(element) for element in block]
         return lambda env, run: [element(env, run) for element in elements]
     if isinstance(block, framework.Selection):
-        source, index = compiled(block.source), _index(block)
+        source, index = compiled(block.source), block.as_index()
         return lambda env, run: source(env, run)[index]
     if isinstance(block, framework.Lambda):
         name, body = block.parameter_name, compiled(block.result)
         kind: Any = Plain if _is_plain(block.result) else lambda function: function
-
-        def make_function(env: Environment, run: Run) -> Function:
-            del run
-            if name is None:
-                return kind(lambda argument, run: body(env, run))
-            return kind(lambda argument, run: body({**env, name: argument}, run))
-
-        return make_function
+        # Without a parameter, nothing in the body looks for the name None.
+        return lambda env, _: kind(lambda argument, run: body({**env, name: argument}, run))
     if isinstance(block, framework.CompiledComputation):
         function = TensorFlow(graph(block), block.type_signature.result)
         return lambda env, run: function
     if isinstance(block, framework.Literal):
-        literal = tf.convert_to_tensor(block.value, block.type_signature.dtype)
-        return lambda env, run: literal
-    if isinstance(block, framework.Intrinsic):
-        intrinsic = _INTRINSICS.get(block.uri)
-        if intrinsic is None:
-            raise NotImplementedError(
-                f"The in-process runtime does not execute {block.uri}. {values.ELSEWHERE}"
-            )
-        argument_type = block.type_signature.parameter
-        return lambda env, run: lambda argument, run: intrinsic(argument, argument_type, run)
+        value, dtype = block.value, block.type_signature.dtype
+        return lambda env, run: tf.convert_to_tensor(value, dtype)
+    if isinstance(block, framework.Intrinsic) and block.uri in _INTRINSICS:
+        intrinsic = _INTRINSICS[block.uri]
+        return lambda env, run: intrinsic
     if isinstance(block, framework.Call):
         called = compiled(block.function)
         if block.argument is None:
             return lambda env, run: called(env, run)(None, run)
         argument = compiled(block.argument)
         return lambda env, run: called(env, run)(argument(env, run), run)
-    raise NotImplementedError(
-        f"The in-process runtime does not execute {type(block).__name__} blocks. {values.ELSEWHERE}"
-    )
+    what = getattr(block, "uri", f"{type(block).__name__} blocks")
+    raise NotImplementedError(f"The in-process runtime does not execute {what}. {values.ELSEWHERE}")
 
 
-def _index(selection) -> int:
-    if selection.index is not None:
-        return selection.index
-    names = tff.structure.name_list_with_nones(selection.source.type_signature)
-    return names.index(selection.name)
+def _parts(block: Any, graph: Callable[[Any], Graph]) -> list[Part]:
+    """Returns what computes a block's values: clients' work, and what lies between."""
+    framework = tff.framework
+    parts: list[Part] = []
+    wanted = {one.name for one in _inside(block.result) if isinstance(one, framework.Reference)}
+    for is_work, group in itertools.groupby(
+        reversed(block.locals), lambda own: _is_work(own[1], graph)
+    ):
+        own = list(group)[::-1]
+        made = [name for name, _ in own if name in wanted]
+        inside = [one for _, value in own for one in _inside(value)]
+        names = {one.name for one in inside if isinstance(one, framework.Reference)}
+        # Names are unique: those of parameters and of other blocks are not looked up outside.
+        names -= {name for name, _ in own}
+        names -= {one.parameter_name for one in inside if isinstance(one, framework.Lambda)}
+        names -= {n for one in inside if isinstance(one, framework.Block) for n, _ in one.locals}
+        graphs = sum(isinstance(one, framework.CompiledComputation) for one in inside)
+        kind = Merged if graphs > 1 and not is_work else Part
+        values_of = [(name, compile_block(value, graph)) for name, value in own]
+        parts.append(kind(values_of, sorted(names), made))
+        wanted |= names
+    return parts[::-1]
+
+
+def _inside(block: Any) -> Iterator[Any]:
+    """Yields a block and all that are in it."""
+    yield block
+    for child in block.children():
+        yield from _inside(child)
+
+
+def _is_work(block: Any, graph: Callable[[Any], Graph]) -> bool:
+    """Whether clients compute something that is worth a thread's while: loops, or we cannot say."""
+    framework = tff.framework
+    if not isinstance(block, framework.Call) or not isinstance(block.function, framework.Intrinsic):
+        return False
+    function = block.argument
+    if _INTRINSICS.get(block.function.uri) is _map and isinstance(function, framework.Struct):
+        function = function[0]
+    elif block.function.uri != "federated_eval_at_clients":
+        return False
+    if isinstance(function, framework.CompiledComputation):
+        return graph(function).has_loops
+    return not (isinstance(function, framework.Lambda) and _is_plain(function.result))
 
 
 def _is_plain(block: Any) -> bool:
@@ -147,81 +220,49 @@ def _is_plain(block: Any) -> bool:
     return isinstance(block, tff.framework.Reference)
 
 
-def _members(value: AtClients | AllEqual, run: Run) -> list[Any]:
-    return value.values if isinstance(value, AtClients) else [value.value] * run.num_clients
-
-
-def _map(argument, argument_type, run):
+def _map(argument, run):
     function, value = argument
-    if isinstance(function, Plain):
-        return AtClients([function(member, run) for member in _members(value, run)])
-    return AtClients(run.map_clients(function, _members(value, run)))
+    if isinstance(function, Plain) or run.library is not None:
+        return AtClients([function(member, run) for member in value.values])
+    return AtClients(run.map_clients(function, value.values))
 
 
-def _map_all_equal(argument, argument_type, run):
-    function, value = argument
-    return AllEqual(function(value.value, run))
-
-
-def _apply(argument, argument_type, run):
-    function, value = argument
-    return function(value, run)
-
-
-def _aggregate(argument, argument_type, run):
+def _aggregate(argument, run):
     """In the clients' order, so that the result does not depend on the threads."""
     value, accumulator, accumulate, merge, report = argument
     del merge  # All accumulation happens here.
-    members = _members(value, run)
     if isinstance(accumulate, TensorFlow):
-        return report(accumulate.fold(accumulator, members, run), run)
-    for member in members:
+        return report(accumulate.fold(accumulator, value.values, run), run)
+    for member in value.values:
         accumulator = accumulate([accumulator, member], run)
     return report(accumulator, run)
 
 
-def _zip_clients(argument, argument_type, run):
-    def all_equal(value) -> bool:
-        return all(map(all_equal, value)) if _is_struct(value) else isinstance(value, AllEqual)
-
+def _zip_clients(argument, run):
     def pick(value, client: int):
-        if _is_struct(value):
+        if isinstance(value, list):
             return [pick(element, client) for element in value]
-        return value.value if isinstance(value, AllEqual) else value.values[client]
+        return value.values[client]
 
-    if all_equal(argument):
-        return AllEqual(pick(argument, 0))
     return AtClients([pick(argument, client) for client in range(run.num_clients)])
 
 
-def _is_struct(value) -> bool:
-    return isinstance(value, list)
+def _to_all(argument, run):
+    return AtClients([argument] * run.num_clients)
 
 
-def _unchanged(argument, argument_type, run):
+def _unchanged(argument, run):
     return argument
 
 
-def _to_all(argument, argument_type, run):
-    return AllEqual(argument)
-
-
-def _eval_at_clients(argument, argument_type, run):
-    return AtClients(run.map_clients(argument, [None] * run.num_clients))
-
-
-def _eval_at_server(argument, argument_type, run):
-    return argument(None, run)
-
-
-_INTRINSICS: dict[str, Callable[[Any, Any, Run], Any]] = {
+_INTRINSICS: dict[str, Function] = {
     "federated_aggregate": _aggregate,
-    "federated_apply": _apply,
+    "federated_apply": lambda argument, run: argument[0](argument[1], run),
     "federated_broadcast": _to_all,
-    "federated_eval_at_clients": _eval_at_clients,
-    "federated_eval_at_server": _eval_at_server,
+    "federated_eval_at_clients": lambda function, run: _map([function, _to_all(None, run)], run),
+    "federated_eval_at_server": lambda function, run: function(None, run),
     "federated_map": _map,
-    "federated_map_all_equal": _map_all_equal,
+    "federated_map_all_equal": _map,
     "federated_value_at_clients": _to_all,
     "federated_value_at_server": _unchanged,
     "federated_zip_at_clients": _zip_clients,

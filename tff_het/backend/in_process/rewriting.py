@@ -26,18 +26,15 @@ def resources(graph_def: tf.compat.v1.GraphDef) -> set[str]:
 def apart(graph_def: tf.compat.v1.GraphDef, name: str) -> tf.compat.v1.GraphDef:
     """Returns a copy with its functions renamed, each with `name`.
 
-    TensorFlow has one table of functions for the whole
-    process, and would take another graph's of the same name. Grappler gives one name to differing
-    functions of different graphs.
+    TensorFlow has one table of functions for the whole process, and would take another graph's of
+    the same name. Grappler gives one name to differing functions of different graphs.
     """
     copy = tf.compat.v1.GraphDef()
     copy.CopyFrom(graph_def)
     new_names = {f.signature.name: f"{f.signature.name}_{name}" for f in copy.library.function}
     for function in copy.library.function:
         function.signature.name = new_names[function.signature.name]
-    for gradient in copy.library.gradient:
-        gradient.function_name = new_names.get(gradient.function_name, gradient.function_name)
-        gradient.gradient_func = new_names.get(gradient.gradient_func, gradient.gradient_func)
+    copy.library.ClearField("gradient")  # Nobody differentiates it any more.
     for node in _nodes(copy):
         node.op = new_names.get(node.op, node.op)
         for value in node.attr.values():

@@ -2,7 +2,7 @@
 
 Inside, a struct is a list of its elements in the type's order (names are the type's matter), a
 function is a Python function, a value at SERVER stands for itself and what is at CLIENTS is an
-`AtClients` or, where all are equal, an `AllEqual`.
+`AtClients`.
 
 A type becomes a Python function once, which then brings in or out value after value.
 """
@@ -26,21 +26,17 @@ class AtClients(NamedTuple):
     values: list[Any]
 
 
-class AllEqual(NamedTuple):
-    """The same value at every client."""
-
-    value: Any
-
-
 class Cohort:
     """What an argument says about its clients.
 
     Attributes:
       sizes: Roughly how many bytes each has, without what is equally large for all.
+      ids: What they are called, the field `client` of an argument; empty without one.
     """
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
+        self.ids: list[tf.Tensor] = []
         self._known = False
         self._size = 0
 
@@ -75,24 +71,19 @@ class Cohort:
 Ingest = Callable[[Any, Cohort], Any]
 
 
-def ingester(
-    value_type: tff.Type, function_of: Callable[[tff.Computation], Any], where: str = "Argument"
-) -> Ingest:
+def ingester(value_type: tff.Type | None, where: str = "Argument") -> Ingest:
     """Returns the function that brings an argument into the form in which it is executed.
 
-    It raises TypeError if a value does not have the type, as TFF's own contexts do.
-
-    Args:
-      value_type: The argument's type.
-      function_of: Returns the function inside of a computation that is an argument.
-      where: What errors call the value.
+    It raises TypeError if a value does not have the type, as TFF's own contexts do; errors call the
+    value `where`.
     """
-    if isinstance(value_type, tff.FederatedType):
-        member = ingester(value_type.member, function_of, where)
-        if value_type.placement is tff.SERVER:
-            return member
-        if value_type.all_equal:
-            return lambda value, cohort: AllEqual(member(value, cohort))
+    if value_type is None:
+        return lambda value, cohort: None
+    if isinstance(value_type, tff.FederatedType) and value_type.placement is tff.SERVER:
+        return ingester(value_type.member, where)
+    if isinstance(value_type, tff.FederatedType) and not value_type.all_equal:
+        member = ingester(value_type.member, where)
+        place = _place_of_client(value_type.member)
 
         def clients(value: Any, cohort: Cohort) -> AtClients:
             if not isinstance(value, list | tuple):
@@ -100,20 +91,14 @@ def ingester(
                     f"{where}: expected a list with one value for each client, found "
                     f"{type(value).__name__}."
                 )
-            return AtClients(cohort.add(list(value), member))
+            found = cohort.add(list(value), member)
+            if place is not None:
+                cohort.ids = [one[place] for one in found]
+            return AtClients(found)
 
         return clients
     if isinstance(value_type, tff.StructType):
-        return _struct_ingester(value_type, function_of, where)
-    if isinstance(value_type, tff.FunctionType):
-
-        def function(value: Any, cohort: Cohort) -> Any:
-            if not isinstance(value, tff.Computation):
-                raise TypeError(f"{where}: expected a computation, found {type(value).__name__}.")
-            value_type.check_assignable_from(value.type_signature)
-            return function_of(value)
-
-        return function
+        return _struct_ingester(value_type, where)
     if isinstance(value_type, tff.TensorType):
         return _tensor_ingester(value_type, where)
     raise NotImplementedError(
@@ -121,10 +106,19 @@ def ingester(
     )
 
 
-def _struct_ingester(value_type: tff.StructType, function_of: Any, where: str) -> Ingest:
+def _place_of_client(member_type: tff.Type) -> int | None:
+    """Where clients say what they are called: the tensor `client`."""
+    if isinstance(member_type, tff.StructType):
+        for place, (name, element) in enumerate(tff.structure.to_elements(member_type)):
+            if name == "client" and isinstance(element, tff.TensorType):
+                return place
+    return None
+
+
+def _struct_ingester(value_type: tff.StructType, where: str) -> Ingest:
     names = tuple(tff.structure.name_list_with_nones(value_type))
     elements = [
-        ingester(element, function_of, f"{where}[{i}]" if name is None else f"{where}.{name}")
+        ingester(element, f"{where}[{i}]" if name is None else f"{where}.{name}")
         for i, (name, element) in enumerate(tff.structure.to_elements(value_type))
     ]
 
@@ -159,8 +153,8 @@ def _elements(value: Any) -> tuple[tuple[str | None, ...] | None, list[Any]]:
 def _tensor_ingester(value_type: tff.TensorType, where: str) -> Ingest:
     dtype, shape = value_type.dtype, value_type.shape
     tensor_dtype = tf.as_dtype(dtype)
-    static = tf.TensorShape(shape)
-    is_static, is_string = static.is_fully_defined(), tensor_dtype == tf.string
+    static, is_string = tf.TensorShape(shape), tensor_dtype == tf.string
+    known = tuple(static.as_list()) if static.is_fully_defined() else None
 
     def fail(found: Any) -> TypeError:
         return TypeError(f"{where}: expected {value_type}, found {found}.")
@@ -189,13 +183,14 @@ def _tensor_ingester(value_type: tff.TensorType, where: str) -> Ingest:
         if isinstance(value, tf.Tensor) and value.dtype != tensor_dtype:
             value = value.numpy()
         if not isinstance(value, tf.Tensor):
-            if type(value) is not np.ndarray or value.dtype != dtype:
+            if not isinstance(value, np.ndarray | np.generic) or value.dtype != dtype:
                 value = array(value)
-            value = tf.convert_to_tensor(value, tensor_dtype)
+            value = internals.eager_tensor(value, tensor_dtype)
+        if internals.shape_of(value) == known:
+            return value
         if not static.is_compatible_with(value.shape):
             raise fail(f"{value.dtype.name}[{','.join(map(str, value.shape))}]")
-        if not is_static:
-            cohort.count(value.shape.num_elements() * tensor_dtype.size)
+        cohort.count(value.shape.num_elements() * tensor_dtype.size)
         return value
 
     return tensor
@@ -208,28 +203,24 @@ def emitter(value_type: tff.Type) -> Callable[[Any], Any]:
 
     Raises:
       ValueError: If no Python container can hold a struct of the type.
-      NotImplementedError: If it holds a sequence.
+      NotImplementedError: If it holds a sequence, or one value for all clients.
     """
-    if isinstance(value_type, tff.FederatedType):
+    if isinstance(value_type, tff.FederatedType) and value_type.placement is tff.SERVER:
+        return emitter(value_type.member)
+    if isinstance(value_type, tff.FederatedType) and not value_type.all_equal:
         member = emitter(value_type.member)
-
-        def federated(value: Any) -> Any:
-            if isinstance(value, AtClients):
-                return [member(one) for one in value.values]
-            return member(value.value if isinstance(value, AllEqual) else value)
-
-        return federated
+        return lambda value: [member(one) for one in value.values]
     if isinstance(value_type, tff.StructType):
         elements = [emitter(element) for element in value_type]
         container = _container(value_type)
         return lambda value: container(
             [element(part) for element, part in zip(elements, value, strict=True)]
         )
-    if isinstance(value_type, tff.SequenceType):
-        raise NotImplementedError(
-            f"The in-process runtime gives no values of type {value_type}. {ELSEWHERE}"
-        )
-    return _to_numpy
+    if isinstance(value_type, tff.TensorType):
+        return _to_numpy
+    raise NotImplementedError(
+        f"The in-process runtime gives no values of type {value_type}. {ELSEWHERE}"
+    )
 
 
 def _to_numpy(tensor: tf.Tensor) -> Any:
@@ -258,20 +249,6 @@ def _container(struct_type: tff.StructType) -> Callable[[list[Any]], Any]:
     return lambda elements: container(zip(names, elements, strict=True))
 
 
-def client_ids(argument: Any, value_type: tff.Type) -> list[Any] | None:
-    """Returns what clients are called: the field `client` of the argument, None without one."""
-    if isinstance(argument, AtClients) and isinstance(value_type.member, tff.StructType):
-        names = tff.structure.name_list_with_nones(value_type.member)
-        if "client" in names and isinstance(value_type.member["client"], tff.TensorType):
-            return [_to_numpy(member[names.index("client")]) for member in argument.values]
-    if isinstance(value_type, tff.StructType):
-        for part, part_type in zip(argument, value_type, strict=True):
-            found = client_ids(part, part_type)
-            if found is not None:
-                return found
-    return None
-
-
 def flatten(value: Any) -> Iterator[Any]:
     """Yields the tensors of an unplaced value, in the type's order."""
     if isinstance(value, list):
@@ -286,3 +263,22 @@ def pack(tensors: Iterator[Any], value_type: tff.Type) -> Any:
     if isinstance(value_type, tff.StructType):
         return [pack(tensors, element_type) for element_type in value_type]
     return next(tensors)
+
+
+def form_of(value: Any, tensors: list[Any]) -> Any:
+    """Appends a value's tensors to a list; returns what `filled` makes it of again, hashable."""
+    if isinstance(value, AtClients):
+        return AtClients, *(form_of(one, tensors) for one in value.values)
+    if isinstance(value, list):
+        return tuple(form_of(element, tensors) for element in value)
+    tensors.append(value)
+    return None
+
+
+def filled(form: Any, tensors: Iterator[Any]) -> Any:
+    """Undoes `form_of`."""
+    if form is None:
+        return next(tensors)
+    if form[:1] == (AtClients,):
+        return AtClients([filled(one, tensors) for one in form[1:]])
+    return [filled(element, tensors) for element in form]

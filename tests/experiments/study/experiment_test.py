@@ -85,7 +85,9 @@ def test_curves_give_numbers():
     assert s.over_rounds("a", "y").values(found) == pytest.approx([np.mean(curve)])
     assert s.roughness("a", "y").values(found) == pytest.approx([0.3])
     assert s.roughness("a", "one").values(found) == []
-    assert s.first_round(found.runs["a", 0], "y", 0.45) == 2
+    for goal, rounds in ((0.45, [2]), (0.95, [])):
+        reached = s.until("a", "y", s.of_run("a", lambda _, goal=goal: goal), lambda _, n: n)
+        assert reached.values(found) == rounds
 
 
 def test_figures_draw_what_there_is():
