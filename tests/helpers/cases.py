@@ -77,7 +77,7 @@ CASES = [
     Case(
         "fed_avg",
         local=[],
-        options={"server_optimizer": tff.learning.optimizers.build_adam(0.01)},
+        options={"server_optimizer": tff.learning.optimizers.build_adam(0.01, epsilon=1e-3)},
         label="-server-adam",
     ),
     Case("fed_avg", local=[], label="-adversary", adversary=True),

@@ -96,7 +96,9 @@ def test_acquired_examples(everywhere):
 
 @pytest.mark.slow
 def test_aggregators_and_server_optimizers(everywhere):
-    process = build("fed_avg", server_optimizer=tff.learning.optimizers.build_adam(0.01))
+    process = build(
+        "fed_avg", server_optimizer=tff.learning.optimizers.build_adam(0.01, epsilon=1e-3)
+    )
     everywhere(lambda: rounds(process))
 
 
