@@ -87,12 +87,13 @@ EXPERIMENT = s.Experiment(
     claims=[
         _claim(
             "Reconstructions on FedAvg are significantly sharper, the class identity far clearer "
-            "than for WAFFLe: they have more gradient energy, and correlate more with the means of "
-            "the classes",
+            "than for WAFFLe: they have more gradient energy, correlate more with the means of the "
+            "classes, and are more often most like their own class",
             "FedAvg - WAFFLe",
             FITTED,
             "sharpness",
             "correlation",
+            "recognised",
         ),
         _claim(
             "Ours: they still do for an attacker who knows WAFFLe's private part",
