@@ -32,24 +32,45 @@ _ROWS = {
     for fraction in _FRACTIONS
     for way, (title, _) in online.WAYS.items()
 }
-# Claim -> check -> two numbers, and what the first has to be above the second by: the text has
-# words alone, and the table's numbers are lost.
-_CLAIMS = {
-    "without old devices (C = 0), FedAvg learns the rotated images and forgets the normal ones.": {
-        "normal, before - after": ("before_normal", "fed_avg/0/normal", 0.1),
-        "rotated, after - before": ("fed_avg/0/rotated", "before_rotated", 0.1),
-    },
-    "with some of them (C = 0.1), FedAvg forgets less, and learns the rotated images as well.": {
-        "normal, C = 0.1 - C = 0": ("fed_avg/0.1/normal", "fed_avg/0/normal", 0.1),
-        "rotated, after - before": ("fed_avg/0.1/rotated", "before_rotated", 0.1),
-    },
-    "without old devices (C = 0), LG-FedAvg learns the rotated images and retains its accuracy on "
-    "the normal ones.": {
-        "normal, LG-FedAvg - FedAvg": ("lg_local_first/0/normal", "fed_avg/0/normal", 0.1),
-        "normal, after - before": ("lg_local_first/0/normal", "before_normal", -0.1),
-        "rotated, after - before": ("lg_local_first/0/rotated", "before_rotated", 0.1),
-    },
-}
+
+
+def _claims(setting: str) -> list[s.Claim]:
+    def at(name: str) -> s.Measure:
+        return s.metric(setting, name)
+
+    better = {
+        f"{images}, C = 0.1 - C = 0": at(f"fed_avg/0.1/{images}") - at(f"fed_avg/0/{images}")
+        for images in online.IMAGES
+    }
+    return [
+        s.claim(
+            f"{setting}: without old devices (C = 0) FedAvg learns the rotated images and "
+            "completely forgets the normal ones, down to chance.",
+            {
+                "rotated, after - before": at("fed_avg/0/rotated") - at("before_rotated"),
+                "normal, 10 % - after": 0.1 - at("fed_avg/0/normal"),
+            },
+        ),
+        s.claim(f"{setting}: with old devices (C = 0.1) FedAvg improves on both images.", better),
+        *(
+            s.claim(
+                f"{setting}: with C = {c:g} LG-FedAvg is better than FedAvg on the rotated images, "
+                "and retains its accuracy on the normal ones, where FedAvg forgets.",
+                {
+                    f"{images}, LG-FedAvg - FedAvg": at(f"lg_local_first/{c:g}/{images}")
+                    - at(f"fed_avg/{c:g}/{images}")
+                    for images in online.IMAGES
+                }
+                # The spread of FedAvg's accuracy on MNIST i.i.d. in the authors' notebook.
+                | {
+                    "normal, after - before, above -0.08 points": 0.0008
+                    + at(f"lg_local_first/{c:g}/normal")
+                    - at("before_normal")
+                },
+            )
+            for c in _FRACTIONS
+        ),
+    ]
 
 
 def _cells(scale: tuple[str, dict[str, Any]], *goals: float) -> list[s.Cell]:
@@ -98,17 +119,7 @@ EXPERIMENT = s.Experiment(
             tuple(s.Place("FedAvg", x, s.metric(x, "goal_rounds"), s.Form(1)) for x in SETTINGS),
         ),
     ],
-    claims=[
-        s.Claim(
-            f"{setting}: {text}",
-            [
-                s.Check(name, s.metric(setting, one) - s.metric(setting, other), margin)
-                for name, (one, other, margin) in checks.items()
-            ],
-        )
-        for setting in SETTINGS
-        for text, checks in _CLAIMS.items()
-    ],
+    claims=[claim for setting in SETTINGS for claim in _claims(setting)],
     figures=[
         s.Figure(
             "Figure 4: images of the old devices and of the new one",
