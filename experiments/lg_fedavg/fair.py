@@ -45,7 +45,6 @@ def train(
     Args:
       dataset: 'adult', or 'made_up' for a small one that needs no files.
       penalty: lambda, the same for all attributes.
-      pretraining: Epochs in which clients train alone before, without penalty.
       adversary_steps: Steps of the adversary for one of the network; 0: a whole pass.
       validation: Sets 30 % of clients' training examples apart to measure on them alone.
 

@@ -63,8 +63,6 @@ def join(
 ) -> dict[str, float]:
     """Trains to the goal, lets the new device join, and goes on in all ways.
 
-    Raises ValueError if the goal is not reached.
-
     Args:
       folder: Receives `metrics.csv`, accuracies by later round, and `pictures.npz`.
       flags: Of the training to the goal, without method; those of `fed_prox` are among them.

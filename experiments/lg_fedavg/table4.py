@@ -63,25 +63,14 @@ def _claims(setting: str) -> tuple[s.Claim, ...]:
         return {label: of(one, name) - of(other, name) for label, name in names.items()}
 
     chance = {f"0.5 - {g}": 0.5 - of(_WITH, name) for g, name in _GUESSERS.items()}
-    classifier = {name: COLUMNS[name] for name in ("Class Acc", "Class AUC")}
+    hidden = gap(_WITHOUT, _WITH, _GUESSERS)
+    cost = gap(_WITH, _WITHOUT, {name: COLUMNS[name] for name in ("Class Acc", "Class AUC")})
+    random = "With the penalty the adversary and later classifiers guess no better than chance"
+    harder, small = "race and sex harder to guess", "at most 0.05 of the classifier's accuracy, AUC"
     return (
-        s.claim(
-            "With the penalty the adversary, and classifiers that are fitted afterwards, guess race "
-            f"and sex no better than chance ({setting}).",
-            chance,
-            form=_AUC,
-        ),
-        s.claim(
-            f"Ours ({setting}): the penalty makes race and sex harder to guess, without - with",
-            gap(_WITHOUT, _WITH, _GUESSERS),
-            form=_AUC,
-        ),
-        s.claim(
-            f"Ours ({setting}): the penalty costs 0.05 of the classifier's accuracy and AUC at most",
-            gap(_WITH, _WITHOUT, classifier),
-            -0.05,
-            _AUC,
-        ),
+        s.claim(f"{random} ({setting}).", chance, form=_AUC),
+        s.claim(f"Ours ({setting}): the penalty makes {harder}.", hidden, form=_AUC),
+        s.claim(f"Ours ({setting}): the penalty costs {small}.", cost, -0.05, _AUC),
     )
 
 

@@ -1,5 +1,6 @@
 """Figures 5 and 6 of WAFFLe: accuracy over the rounds; the runs are those of Tables 1 and 2."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,43 +52,38 @@ def _claims(data: str) -> list[s.Claim]:
     tenth = s.of_curve(*waffle, lambda rounds, _: rounds[-1] / 10)
     majority, minority, *ours = _BY_GROUP[data].values()
     leads = {"majority": (ours[0], majority), "minority": (ours[1], minority)}
+    rough = s.roughness(*minority)
     mean = {group: s.over_rounds(*a) - s.over_rounds(*b) for group, (a, b) in leads.items()}
     least, better = "smallest lead in accuracy", "WAFFLe achieves better performance throughout"
-    return [
-        s.claim(
-            f"({data}) {better} training.",
-            {
-                f"{least} over FedAvg": throughout(waffle, fed_avg),
-                f"{least} over FedProx": throughout(waffle, fed_prox),
-            },
-        ),
-        s.claim(
-            f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
-            "their own last ten differ by less than a tenth of all rounds.",
-            {"a tenth of all rounds - difference": tenth - later},
-            form=_ROUNDS,
-        ),
-        s.claim(
-            f"({data}) With FedAvg the minority lags behind the majority throughout training.",
-            {f"{least}, majority over minority": throughout(majority, minority)},
-        ),
-        s.claim(
-            f"({data}) {better} training, for both sub-populations.",
-            {f"{least}, {group}": throughout(*both) for group, both in leads.items()},
-        ),
-        s.claim(
-            f"({data}) WAFFLe's lead is especially large for the minority.",
-            {"mean lead in accuracy, minority - majority": mean["minority"] - mean["majority"]},
-        ),
-        s.better(
-            f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as "
-            "WAFFLe's minority curve.",
-            lambda curve: s.roughness(*curve),
-            {"FedAvg's minority": minority},
-            {"FedAvg's majority": majority, "WAFFLe's minority": ours[1]},
-            by="roughness",
-        ),
-    ]
+    found = {
+        f"({data}) {better} training.": {
+            f"{least} over FedAvg": throughout(waffle, fed_avg),
+            f"{least} over FedProx": throughout(waffle, fed_prox),
+        },
+        f"({data}) With FedAvg the minority lags behind the majority throughout training.": {
+            f"{least}, majority over minority": throughout(majority, minority)
+        },
+        f"({data}) {better} training, for both sub-populations.": {
+            f"{least}, {group}": throughout(*both) for group, both in leads.items()
+        },
+        f"({data}) WAFFLe's lead is especially large for the minority.": {
+            "mean lead in accuracy, minority - majority": mean["minority"] - mean["majority"]
+        },
+        f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as WAFFLe's "
+        "minority curve.": {
+            f"roughness of FedAvg's minority - {whose}": rough - s.roughness(*other)
+            for whose, other in {
+                "FedAvg's majority": majority,
+                "WAFFLe's minority": ours[1],
+            }.items()
+        },
+    }
+    similar = (
+        f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
+        "their own last ten differ by less than a tenth of all rounds."
+    )
+    apart = {"a tenth of all rounds - difference": tenth - later}
+    return [*itertools.starmap(s.claim, found.items()), s.claim(similar, apart, form=_ROUNDS)]
 
 
 _MEAN = {"Mean over the rounds": s.over_rounds}

@@ -88,37 +88,32 @@ def _claims(data: str) -> list[s.Claim]:
     everybody, minority = (s.metric(waffle["multimodal"], x) for x in (ACCURACY, MINORITY))
     row = f"{data}, {WAFFLE}"
     behind = settings.by_place(_ROWS)[row, _ALL].value - _GROUPS[row, "Minority"].value
+    size = {m: s.metric(f"{data}/unimodal/{m}", "parameters_total") for m in METHODS}
+    found = {
+        "WAFFLe's advantage is especially apparent with sub-populations.": {
+            "lead over the best, multimodal - unimodal": lead
+        },
+        "With WAFFLe the minority performs on par with all clients: the difference is no larger "
+        f"than the printed {behind:.2f} points.": {
+            "printed difference - |all - minority|": behind / 100 - abs(everybody - minority)
+        },
+        "Each client uses a small subset of the factors: less than half.": sparse,
+        "Clients reuse factors: more than independent choices would.": reused,
+    }
+    fewer = f"({data}) WAFFLe has fewer parameters in all than the baselines' single model."
+    accurate = "WAFFLe's local test accuracy is higher than the baselines'."
     return [
         *(
             s.better(
-                f"({data}, {of}) WAFFLe's local test accuracy is higher than the baselines'.",
+                f"({data}, {of}) {accurate}",
                 lambda cell: s.metric(cell, ACCURACY),
                 {WAFFLE: cell},
                 {method: f"{data}/{of}/{method}" for method in BASELINES},
             )
             for of, cell in waffle.items()
         ),
-        s.claim(
-            f"({data}) WAFFLe's advantage is especially apparent with sub-populations.",
-            {"lead over the best, multimodal - unimodal": lead},
-        ),
-        s.claim(
-            f"({data}) With WAFFLe the minority performs on par with all clients: the difference "
-            f"is no larger than the printed {behind:.2f} points.",
-            {"printed difference - |all - minority|": behind / 100 - abs(everybody - minority)},
-        ),
-        s.better(
-            f"({data}) WAFFLe has fewer parameters in all than the baselines' single model.",
-            lambda cell: s.metric(cell, "parameters_total"),
-            {method: f"{data}/unimodal/{method}" for method in BASELINES},
-            {WAFFLE: waffle["unimodal"]},
-            by="parameters",
-            form=_COUNT,
-        ),
-        s.claim(
-            f"({data}) Each client uses a small subset of the factors: less than half.", sparse
-        ),
-        s.claim(f"({data}) Clients reuse factors: more than independent choices would.", reused),
+        s.claim(fewer, {f"{m} - {WAFFLE}": size[m] - size[WAFFLE] for m in BASELINES}, form=_COUNT),
+        *(s.claim(f"({data}) {text}", checks) for text, checks in found.items()),
     ]
 
 

@@ -1,6 +1,7 @@
 """Table 2 and Figure 2 of WAFFLe: sub-populations, and the gap between them; Table 1's runs."""
 
 import itertools
+from typing import Any
 
 import experiments.study as s
 from experiments.waffle import settings
@@ -37,29 +38,17 @@ _NOTES = {"CIFAR-10, FedProx": {"Gap": "51.26 - 16.56 is 34.70"}}
 def _claims(data: str) -> list[s.Claim]:
     of = {method: f"{data}/multimodal/{method}" for method in (*settings.BASELINES, WAFFLE)}
     waffle, gap = {WAFFLE: of.pop(WAFFLE)}, settings.by_place(_ROWS)[f"{data}, {FED_AVG}", "Gap"]
+
+    def better(text: str, name: str, *pair: dict[str, str], **more: Any) -> s.Claim:
+        return s.better(f"({data}) {text}", lambda cell: s.metric(cell, name), *pair, **more)
+
+    narrow = "The gap between the sub-populations is smaller with WAFFLe."
+    higher = "The minority's accuracy is higher with WAFFLe."
+    less, square = "The variance over clients is smaller with WAFFLe.", "variance in points squared"
     return [
-        s.better(
-            f"({data}) The gap between the sub-populations is smaller with WAFFLe.",
-            lambda cell: s.metric(cell, _GAP),
-            of,
-            waffle,
-            by="gap",
-        ),
-        s.better(
-            f"({data}) The minority's accuracy is higher with WAFFLe.",
-            lambda cell: s.metric(cell, MINORITY),
-            waffle,
-            of,
-            by="minority's accuracy",
-        ),
-        s.better(
-            f"({data}) The variance over clients is smaller with WAFFLe.",
-            lambda cell: s.metric(cell, _VARIANCE),
-            of,
-            waffle,
-            by="variance in points squared",
-            form=_POINTS_SQUARED,
-        ),
+        better(narrow, _GAP, of, waffle, by="gap"),
+        better(higher, MINORITY, waffle, of, by="minority's accuracy"),
+        better(less, _VARIANCE, of, waffle, by=square, form=_POINTS_SQUARED),
         s.claim(
             f"({data}) With FedAvg the minority is severely compromised: the gap is the printed "
             f"{gap.value:.2f} ± {gap.interval:.2f} points or more.",
