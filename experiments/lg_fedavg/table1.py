@@ -67,8 +67,8 @@ def _claims(data: str) -> list[s.Claim]:
     label = data if data == CIFAR10 else f"Ours ({data})"
     similar = f"{_SIMILAR} points - |new test, LG-FedAvg - FedAvg|"
     found = {
-        f"{data}: on new data LG-FedAvg's ensemble is similar to FedAvg, with fewer parameters sent "
-        "in all.": {
+        f"{data}: on new data LG-FedAvg's ensemble is similar to FedAvg, and fewer parameters are "
+        "sent in all.": {
             similar: _SIMILAR / 100 - abs(gap(AVERAGE)),
             "1 - LG-FedAvg's share of FedAvg's parameters": 1 - sent[LG] / sent[FEDAVG],
         },
