@@ -44,16 +44,11 @@ def train(
 
     Args:
       dataset: 'adult', or 'made_up' for a small one that needs no files.
-      partition: 'iid' or 'shards'.
       penalty: lambda, the same for all attributes.
-      pretraining: Epochs in which clients train alone before, without penalty.
       adversary_steps: Steps of the adversary for one of the network; 0: a whole pass.
-      local_epochs: Passes over a client's examples in a round, all of them the adversary's.
-      adversary_dropout: Of the adversary's hidden layers.
       validation: Sets 30 % of clients' training examples apart to measure on them alone.
 
-    Returns:
-      Numbers by name; 'diverged' alone where training diverged.
+    Returns numbers by name; 'diverged' alone where training diverged.
     """
     del folder
     source = _made_up(seed) if dataset == "made_up" else _adult(seed, data_dir)

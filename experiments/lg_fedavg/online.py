@@ -63,21 +63,15 @@ def join(
 ) -> dict[str, float]:
     """Trains to the goal, lets the new device join, and goes on in all ways.
 
-    Raises ValueError if the goal is not reached.
-
     Args:
       folder: Receives `metrics.csv`, accuracies by later round, and `pictures.npz`.
       flags: Of the training to the goal, without method; those of `fed_prox` are among them.
       fractions: C: how many of the old devices take part in each later round, beside the new one.
       local_epochs: Passes of the new device's local part, where that is fitted first.
-      num_train, num_test: The new device's examples.
-      rounds, eval_every: Later rounds, and how often these are evaluated.
 
-    Returns:
-      'goal_rounds' to the goal, and accuracies: 'before_normal' and 'before_rotated' when the
-      device joins, 'fitted_rotated' with its local part fitted alone, and '<way>/<C>/normal' and
-      '<way>/<C>/rotated' after the last round. Normal is the mean over the old devices, rotated
-      the new one's, each with its own local part, if any, on its own test examples.
+    Returns 'goal_rounds', and accuracies: 'before_normal' and 'before_rotated' when the device
+    joins, 'fitted_rotated' with its local part fitted alone, '<way>/<C>/normal' (mean over the old
+    devices) and '<way>/<C>/rotated' (the new one) after the last round.
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, method="fed_avg,fed_prox,lg_fedavg")
     built = processes.build(made)

@@ -2,7 +2,7 @@
 
 import experiments.study as s
 from experiments.lg_fedavg import settings
-from experiments.lg_fedavg.settings import AVERAGE, DIGITS, FEDAVG, LG, LOCAL, LOCAL_ONLY
+from experiments.lg_fedavg.settings import AVERAGE, DIGITS, FEDAVG, LG, LOCAL
 
 MNIST, CIFAR10 = "MNIST", "CIFAR-10"
 # Other readings of the text: shards of the sorted examples have up to two classes each; in the
@@ -53,40 +53,30 @@ def _cells(scale: str) -> list[s.Cell]:
 _PLACE = s.Place(_LONGER, "New Test Acc. (average)", s.metric(f"{CIFAR10}/{_LONGER}", AVERAGE))
 
 
-def _gap(data: str, accuracy: str, one: str, other: str) -> s.Measure:
-    return s.metric(f"{data}/{one}", accuracy) - s.metric(f"{data}/{other}", accuracy)
-
-
-# In the checks, the paper's "similar" is 5 points and our "far below" 10, set before any run.
-def _far_below(data: str, fed_avg: str) -> s.Check:
-    gap = _gap(data, AVERAGE, fed_avg, LOCAL_ONLY)
-    return s.Check("New test, FedAvg - local only, above 10 points", gap, 0.1)
+# The authors print FedAvg and LG-FedAvg side by side for MNIST i.i.d. alone, in their notebook: new
+# test 97.93 and 97.62. The numbers of Table 1 are lost in our copy.
+_SIMILAR = 0.31
 
 
 def _claims(data: str) -> list[s.Claim]:
-    """What §3.1 says of a non-i.i.d. setting, and what it does not say of local training."""
-    similar = _gap(data, AVERAGE, LG, FEDAVG)
-    of_new = s.Check("New test, LG-FedAvg - FedAvg, above -5 points", similar, -0.05)
+    def gap(accuracy: str) -> s.Measure:
+        return s.metric(f"{data}/{LG}", accuracy) - s.metric(f"{data}/{FEDAVG}", accuracy)
+
     sent = {row: settings.total(data, row, *settings.PARAMETERS) for row in (LG, FEDAVG)}
-    return [
-        s.Claim(
-            f"{data}: LG-FedAvg's local models outperform FedAvg where they are at home, and their "
-            "ensemble is similar to FedAvg on new data.",
-            [s.Check("Local test, LG-FedAvg - FedAvg", _gap(data, LOCAL, LG, FEDAVG)), of_new],
-        ),
-        # The share itself is lost in our copy.
-        s.Claim(
-            f"{data}: it is so with at most half of the parameters that FedAvg sends in all.",
-            [of_new, s.Check("Half minus LG-FedAvg's share", 0.5 - sent[LG] / sent[FEDAVG])],
-        ),
-        s.Claim(
-            f"Ours ({data}): local training alone is good at home only.",
-            [
-                s.Check("Local test, local only - FedAvg", _gap(data, LOCAL, LOCAL_ONLY, FEDAVG)),
-                _far_below(data, FEDAVG),
-            ],
-        ),
-    ]
+    # The text says so of CIFAR-10 alone.
+    label = data if data == CIFAR10 else f"Ours ({data})"
+    similar = f"{_SIMILAR} points - |new test, LG-FedAvg - FedAvg|"
+    found = {
+        f"{data}: on new data LG-FedAvg's ensemble is similar to FedAvg, and fewer parameters are "
+        "sent in all.": {
+            similar: _SIMILAR / 100 - abs(gap(AVERAGE)),
+            "1 - LG-FedAvg's share of FedAvg's parameters": 1 - sent[LG] / sent[FEDAVG],
+        },
+        f"{label}: LG-FedAvg's local models outperform FedAvg on the devices' own test data.": {
+            "Local test, LG-FedAvg - FedAvg": gap(LOCAL)
+        },
+    }
+    return [s.claim(text, checks) for text, checks in found.items()]
 
 
 EXPERIMENT = s.Experiment(
@@ -104,13 +94,5 @@ EXPERIMENT = s.Experiment(
         *(settings.table(read, read, FEDAVG, LG) for read in _READINGS),
         settings.table("Digits", DIGITS, compare=False),
     ],
-    claims=[
-        *_claims(MNIST),
-        *_claims(CIFAR10),
-        s.Claim(
-            "Ours, CIFAR-10: when FedAvg has gone on for 250 rounds, local training alone is far "
-            "below it on new data.",
-            [_far_below(CIFAR10, _LONGER)],
-        ),
-    ],
+    claims=[*_claims(MNIST), *_claims(CIFAR10)],
 )

@@ -1,6 +1,5 @@
 """Table 3 and Figure 4 of LG-FedAvg: a device with rotated images joins."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -32,24 +31,36 @@ _ROWS = {
     for fraction in _FRACTIONS
     for way, (title, _) in online.WAYS.items()
 }
-# Claim -> check -> two numbers, and what the first has to be above the second by: the text has
-# words alone, and the table's numbers are lost.
-_CLAIMS = {
-    "without old devices (C = 0), FedAvg learns the rotated images and forgets the normal ones.": {
-        "normal, before - after": ("before_normal", "fed_avg/0/normal", 0.1),
-        "rotated, after - before": ("fed_avg/0/rotated", "before_rotated", 0.1),
-    },
-    "with some of them (C = 0.1), FedAvg forgets less, and learns the rotated images as well.": {
-        "normal, C = 0.1 - C = 0": ("fed_avg/0.1/normal", "fed_avg/0/normal", 0.1),
-        "rotated, after - before": ("fed_avg/0.1/rotated", "before_rotated", 0.1),
-    },
-    "without old devices (C = 0), LG-FedAvg learns the rotated images and retains its accuracy on "
-    "the normal ones.": {
-        "normal, LG-FedAvg - FedAvg": ("lg_local_first/0/normal", "fed_avg/0/normal", 0.1),
-        "normal, after - before": ("lg_local_first/0/normal", "before_normal", -0.1),
-        "rotated, after - before": ("lg_local_first/0/rotated", "before_rotated", 0.1),
-    },
-}
+
+
+def _claims(setting: str) -> list[s.Claim]:
+    def at(name: str) -> s.Measure:
+        return s.metric(setting, name)
+
+    def gap(one: str, other: str) -> dict[str, s.Measure]:
+        return {
+            f"{x}, {one} - {other}": at(f"{one}/{x}") - at(f"{other}/{x}") for x in online.IMAGES
+        }
+
+    # The spread of FedAvg's accuracy on MNIST i.i.d. in the authors' notebook.
+    kept = "normal, after - before, above -0.08 points"
+    found = {
+        "without old devices (C = 0) FedAvg learns the rotated images and completely forgets the "
+        "normal ones, down to chance.": {
+            "rotated, after - before": at("fed_avg/0/rotated") - at("before_rotated"),
+            "normal, 10 % - after": 0.1 - at("fed_avg/0/normal"),
+        },
+        "with old devices (C = 0.1) FedAvg improves on both images.": gap(
+            "fed_avg/0.1", "fed_avg/0"
+        ),
+    }
+    for c in map("{:g}".format, _FRACTIONS):
+        ours = f"lg_local_first/{c}"
+        found[
+            f"with C = {c} LG-FedAvg is better than FedAvg on the rotated images, and retains its "
+            "accuracy on the normal ones, where FedAvg forgets."
+        ] = gap(ours, f"fed_avg/{c}") | {kept: 0.0008 + at(f"{ours}/normal") - at("before_normal")}
+    return [s.claim(f"{setting}: {text}", checks) for text, checks in found.items()]
 
 
 def _cells(scale: tuple[str, dict[str, Any]], *goals: float) -> list[s.Cell]:
@@ -98,37 +109,13 @@ EXPERIMENT = s.Experiment(
             tuple(s.Place("FedAvg", x, s.metric(x, "goal_rounds"), s.Form(1)) for x in SETTINGS),
         ),
     ],
-    claims=[
-        s.Claim(
-            f"{setting}: {text}",
-            [
-                s.Check(name, s.metric(setting, one) - s.metric(setting, other), margin)
-                for name, (one, other, margin) in checks.items()
-            ],
-        )
-        for setting in SETTINGS
-        for text, checks in _CLAIMS.items()
-    ],
+    claims=[claim for setting in SETTINGS for claim in _claims(setting)],
     figures=[
         s.Figure(
             "Figure 4: images of the old devices and of the new one",
             "Top row, normal images used during training; bottom row, rotated images on the new "
             "test device.",
             _draw_pictures,
-        ),
-        s.curves(
-            "Accuracy over the rounds after the device joined",
-            "none.",
-            {
-                f"{setting}, C = {c:g}, {images}": {
-                    title: (setting, f"{way}/{c:g}/{images}")
-                    for way, (title, _) in online.WAYS.items()
-                }
-                for setting, c, images in itertools.product(SETTINGS, _FRACTIONS, online.IMAGES)
-            },
-            ylabel="accuracy (%)",
-            columns=2,
-            share_y=True,
         ),
     ],
 )

@@ -1,66 +1,122 @@
-"""Figure 6 of WAFFLe: accuracy of both sub-populations over the rounds; the runs are Table 2's."""
+"""Figures 5 and 6 of WAFFLe: accuracy over the rounds; the runs are those of Tables 1 and 2."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 import experiments.study as s
 from experiments.waffle import settings
-from experiments.waffle.settings import DATA, FED_AVG, MAJORITY, MINORITY, WAFFLE
+from experiments.waffle.settings import (
+    ACCURACY,
+    DATA,
+    FED_AVG,
+    FED_PROX,
+    MAJORITY,
+    MINORITY,
+    WAFFLE,
+)
 
-_LINES = [
-    (f"{method}, {group}", method, column)
-    for method in (FED_AVG, WAFFLE)
-    for group, column in (("majority", MAJORITY), ("minority", MINORITY))
-]
+_METHODS = (FED_AVG, FED_PROX, WAFFLE)
 # Data -> line -> the cell, and the column of its `metrics.csv`.
-_CURVES = {d: {line: (f"{d}/multimodal/{m}", of) for line, m, of in _LINES} for d in DATA}
-_COLUMNS = {"Mean over the rounds": s.over_rounds, "Roughness in points": s.roughness}
+_UNIMODAL = {data: {m: (f"{data}/unimodal/{m}", ACCURACY) for m in _METHODS} for data in DATA}
+_GROUPS = {"majority": MAJORITY, "minority": MINORITY}
+_LINES = [(m, group, column) for m in (FED_AVG, WAFFLE) for group, column in _GROUPS.items()]
+_BY_GROUP = {
+    data: {f"{m}, {group}": (f"{data}/multimodal/{m}", column) for m, group, column in _LINES}
+    for data in DATA
+}
+_ROUNDS = s.Form(digits=1)
 
 
-def _table(data: str) -> s.Table:
-    rows = {f"{data}, {line}": curve for line, curve in _CURVES[data].items()}
-    return s.table(data, rows, _COLUMNS, lambda curve, measure: measure(*curve))
+def _rounds(cell: str, column: str) -> s.Measure:
+    """The first measured round with 95 % of the mean of the last ten."""
+    goal = s.combined(lambda last: 0.95 * last, s.last_rounds(cell, column))
+    return s.until(cell, column, goal, lambda _, round_num: round_num)
+
+
+def throughout(one: tuple[str, str], other: tuple[str, str]) -> s.Measure:
+    """By how much a curve leads in the measured round in which it leads least."""
+
+    def compute(runs: Mapping[str, s.Run]) -> float:
+        values, others = (runs[cell].curve(column)[1] for cell, column in (one, other))
+        return float(np.subtract(values, others).min())
+
+    return s.Measure(tuple(dict.fromkeys((one[0], other[0]))), compute)
 
 
 def _claims(data: str) -> list[s.Claim]:
-    majority, minority, waffles_majority, waffles = _CURVES[data].values()
-    leads = {"majority": (waffles_majority, majority), "minority": (waffles, minority)}
-    return [
-        s.claim(
-            f"({data}) With FedAvg the minority lags behind the majority throughout training.",
-            {
-                "smallest lead in accuracy, majority over minority": settings.throughout(
-                    majority, minority
-                )
-            },
-        ),
-        s.claim(
-            f"({data}) WAFFLe achieves better performance throughout training, for both.",
-            {
-                f"smallest lead in accuracy, {g}": settings.throughout(*both)
-                for g, both in leads.items()
-            },
-        ),
-        s.better(
-            f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as "
-            "WAFFLe's minority curve.",
-            lambda curve: s.roughness(*curve),
-            {"FedAvg's minority": minority},
-            {"FedAvg's majority": majority, "WAFFLe's minority": waffles},
-            by="roughness",
-        ),
-    ]
+    fed_avg, fed_prox, waffle = _UNIMODAL[data].values()
+    later = abs(_rounds(*waffle) - _rounds(*fed_avg))
+    tenth = s.of_curve(*waffle, lambda rounds, _: rounds[-1] / 10)
+    majority, minority, *ours = _BY_GROUP[data].values()
+    leads = {"majority": (ours[0], majority), "minority": (ours[1], minority)}
+    rough = s.roughness(*minority)
+    mean = {group: s.over_rounds(*a) - s.over_rounds(*b) for group, (a, b) in leads.items()}
+    least, better = "smallest lead in accuracy", "WAFFLe achieves better performance throughout"
+    found = {
+        f"({data}) {better} training.": {
+            f"{least} over FedAvg": throughout(waffle, fed_avg),
+            f"{least} over FedProx": throughout(waffle, fed_prox),
+        },
+        f"({data}) With FedAvg the minority lags behind the majority throughout training.": {
+            f"{least}, majority over minority": throughout(majority, minority)
+        },
+        f"({data}) {better} training, for both sub-populations.": {
+            f"{least}, {group}": throughout(*both) for group, both in leads.items()
+        },
+        f"({data}) WAFFLe's lead is especially large for the minority.": {
+            "mean lead in accuracy, minority - majority": mean["minority"] - mean["majority"]
+        },
+        f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as WAFFLe's "
+        "minority curve.": {
+            f"roughness of FedAvg's minority - {whose}": rough - s.roughness(*other)
+            for whose, other in {
+                "FedAvg's majority": majority,
+                "WAFFLe's minority": ours[1],
+            }.items()
+        },
+    }
+    similar = (
+        f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
+        "their own last ten differ by less than a tenth of all rounds."
+    )
+    apart = {"a tenth of all rounds - difference": tenth - later}
+    return [*itertools.starmap(s.claim, found.items()), s.claim(similar, apart, form=_ROUNDS)]
+
+
+_MEAN = {"Mean over the rounds": s.over_rounds}
+_RATES = {**_MEAN, "Rounds to 95 % of its own last ten rounds": (_rounds, _ROUNDS)}
+_SMOOTHNESS = {**_MEAN, "Roughness in points": s.roughness}
+
+
+def _table(title: str, data: str, of: Mapping[str, Any], columns: Mapping[str, Any]) -> s.Table:
+    rows = {f"{data}, {line}": curve for line, curve in of[data].items()}
+    return s.table(title, rows, columns, lambda curve, measure: measure(*curve))
 
 
 EXPERIMENT = s.Experiment(
     "waffle.figure6",
-    "Figure 6: training curves of both sub-populations",
-    scales=settings.main_scales(["multimodal"], [FED_AVG, WAFFLE]),
-    tables=[_table(data) for data in DATA],
+    "Figures 5 and 6: training curves",
+    scales=settings.main_scales(("unimodal", "multimodal"), _METHODS),
+    tables=[
+        *(_table(f"{data}, unimodal", data, _UNIMODAL, _RATES) for data in DATA),
+        *(_table(data, data, _BY_GROUP, _SMOOTHNESS) for data in DATA),
+    ],
     claims=[claim for data in DATA for claim in _claims(data)],
     figures=[
         s.curves(
-            "Local test accuracy of both sub-populations over the rounds",
+            "Figure 5: local test accuracy over the rounds, unimodal",
+            "A clear gap between WAFFLe's curve and the others throughout training, and a similar "
+            "rate of convergence.",
+            _UNIMODAL,
+        ),
+        s.curves(
+            "Figure 6: local test accuracy of both sub-populations over the rounds",
             "FedAvg's minority lags far behind its majority, with large dips and spikes; WAFFLe's "
             "has a much smoother curve.",
-            _CURVES,
-        )
+            _BY_GROUP,
+        ),
     ],
 )

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import experiments.study as s
 
 MNIST, FMNIST, CIFAR = "MNIST", "FMNIST", "CIFAR-10"
@@ -100,21 +98,6 @@ def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.
     return scales(of(SMOKE, *DATA), s.Scale(quick, 5, note), of(PAPER, *DATA))
 
 
-def throughout(one: tuple[str, str], other: tuple[str, str]) -> s.Measure:
-    """By how much a curve leads where it leads least, after the first tenth of the rounds.
-
-    Curves are a cell and a column of its `metrics.csv`; of leads, means of three values count.
-    """
-
-    def compute(runs: Mapping[str, s.Run]) -> float:
-        (rounds, values), (_, others) = (runs[cell].curve(column) for cell, column in (one, other))
-        leads = np.subtract(values, others)[np.array(rounds) > rounds[-1] / 10]
-        width = min(3, len(leads))
-        return float(np.convolve(leads, np.full(width, 1 / width), "valid").min())
-
-    return s.Measure(tuple(dict.fromkeys((one[0], other[0]))), compute)
-
-
 def printed(
     rows: Mapping[str, str], columns: Sequence[str], place: str, notes: Mapping[str, dict[str, str]]
 ) -> list[s.Printed]:
@@ -126,10 +109,9 @@ def printed(
     ]
 
 
-def spread(experiment: s.Experiment, row: str, column: str) -> float:
-    """Returns the +- of a printed accuracy, as a share; 0 where none is printed."""
-    found = (p.interval for p in experiment.printed if (p.row, p.column) == (row, column))
-    return (next(found) or 0.0) / 100
+def by_place(printed: Iterable[s.Printed]) -> dict[tuple[str, str], s.Printed]:
+    """Returns printed values by row and column."""
+    return {(value.row, value.column): value for value in printed}
 
 
 # Over the arguments of attacks, for scale `smoke`.

@@ -11,7 +11,16 @@ import experiments.study as s
 from experiments.study import store
 from experiments.study.experiment import Experiment
 from experiments.study.store import Run, Status
-from experiments.waffle import baselines, figure7, settings, table1, table2, table4, table5, table6
+from experiments.waffle import (
+    figure6,
+    figure7,
+    settings,
+    table1,
+    table2,
+    table4,
+    table5,
+    table6,
+)
 from experiments.waffle.settings import CIFAR, DATA, FMNIST, MNIST, WAFFLE
 from tff_het import methods
 from tff_het.backend.names import tff
@@ -160,23 +169,6 @@ def test_intervals_are_read_with_the_values():
     assert printed(table1.EXPERIMENT)["MNIST, WAFFLe", "# of parameters"].interval is None
 
 
-def test_a_pipeline_has_to_meet_six_printed_numbers():
-    """Each by two checks, of which one fails as soon as the number leaves the printed spread."""
-    claim = baselines.EXPERIMENT.claims[-1]
-    cells = [cell.name for cell in baselines.EXPERIMENT.scales["paper"].cells]
-    values = (94.46, 91.57, 96.63, 67.40, 88.70, 92.95)
-    assert [float(check.name.split()[-3]) for check in claim.checks[::2]] == list(values)
-    spreads = (0.84, 1.42, 0.70, 11.26, 1.42, 0.84)
-    for number, (value, spread) in enumerate(zip(values, spreads, strict=True)):
-        for off, signs in ((0.0, [1, 1]), (1.1 * spread, [1, -1]), (-1.1 * spread, [-1, 1])):
-            both = claim.checks[2 * number : 2 * number + 2]
-            metrics = dict.fromkeys(
-                (settings.ACCURACY, settings.MAJORITY, settings.MINORITY), (value + off) / 100
-            )
-            runs = {c: Run(pathlib.Path(), Status.OK, {"metrics": metrics}) for c in cells}
-            assert [np.sign(check.measure.compute(runs)) for check in both] == signs
-
-
 # --- Measures ---------------------------------------------------------------------------------
 
 
@@ -187,13 +179,24 @@ def test_mean_of_the_last_rounds(tmp_path):
     assert s.last_rounds("a", settings.ACCURACY, count=4).compute(found) == pytest.approx(0.19)
 
 
-def test_leads_throughout_by_hand(tmp_path):
-    """The first round is no later than a tenth of all; then means of three."""
-    lower = [0.9, None, 0.1, 0.2, None, 0.3, 0.7, 0.2, 0.2, None, 0.1]
+def test_a_lead_throughout_is_the_least_of_all_measured_rounds(tmp_path):
+    lower = [0.1, None, 0.1, 0.2, None, 0.3, 0.7, 0.2]
     higher = [None if low is None else 0.5 for low in lower]
     found = {"a": run(tmp_path, {"lower": lower, "higher": higher})}
-    least = settings.throughout(("a", "higher"), ("a", "lower")).compute(found)
-    assert least == pytest.approx(0.5 - (0.3 + 0.7 + 0.2) / 3)
+    least = figure6.throughout(("a", "higher"), ("a", "lower")).compute(found)
+    assert least == pytest.approx(0.5 - 0.7)
+
+
+def test_margins_are_what_is_printed():
+    """WAFFLe's minority may be as far below all clients as in print: 95.41 - 93.87 on MNIST."""
+    (on_par,) = (c for c in table1.EXPERIMENT.claims if "(MNIST) With WAFFLe" in c.text)
+    cells = [c.name for c in table1.EXPERIMENT.scales["paper"].cells]
+    for minority, sign in ((0.90 - 0.0153, 1), (0.90 - 0.0155, -1), (0.90 + 0.0155, -1)):
+        metrics = {settings.ACCURACY: 0.90, settings.MINORITY: minority}
+        runs = {c: Run(pathlib.Path(), Status.OK, {"metrics": metrics}) for c in cells}
+        assert np.sign(on_par.checks[0].measure.compute(runs)) == sign
+    margins = [c.checks[0].margin for c in table2.EXPERIMENT.claims if "compromised" in c.text]
+    assert margins == pytest.approx([0.1744, 0.1749, 0.3103])
 
 
 def test_curves_by_hand(tmp_path):
