@@ -12,6 +12,7 @@ from experiments.study import store
 from experiments.study.experiment import Experiment
 from experiments.study.store import Run, Status
 from experiments.waffle import (
+    baselines,
     figure6,
     figure7,
     settings,
@@ -167,6 +168,23 @@ def test_intervals_are_read_with_the_values():
     value = printed(table2.EXPERIMENT)["MNIST, FedAvg", "Minority"]
     assert (value.value, value.interval) == (67.4, 11.26)
     assert printed(table1.EXPERIMENT)["MNIST, WAFFLe", "# of parameters"].interval is None
+
+
+def test_a_pipeline_has_to_meet_six_printed_numbers():
+    """Each by two checks, of which one fails as soon as the number leaves the printed spread."""
+    claim = baselines.EXPERIMENT.claims[-1]
+    cells = [cell.name for cell in baselines.EXPERIMENT.scales["paper"].cells]
+    values = (94.46, 91.57, 96.63, 67.40, 88.70, 92.95)
+    assert [float(check.name.split()[-3]) for check in claim.checks[::2]] == list(values)
+    spreads = (0.84, 1.42, 0.70, 11.26, 1.42, 0.84)
+    for number, (value, spread) in enumerate(zip(values, spreads, strict=True)):
+        for off, signs in ((0.0, [1, 1]), (1.1 * spread, [1, -1]), (-1.1 * spread, [-1, 1])):
+            both = claim.checks[2 * number : 2 * number + 2]
+            metrics = dict.fromkeys(
+                (settings.ACCURACY, settings.MAJORITY, settings.MINORITY), (value + off) / 100
+            )
+            runs = {c: Run(pathlib.Path(), Status.OK, {"metrics": metrics}) for c in cells}
+            assert [np.sign(check.measure.compute(runs)) for check in both] == signs
 
 
 # --- Measures ---------------------------------------------------------------------------------
