@@ -6,7 +6,6 @@ from experiments.edge_ensembles.settings import DEVICES, ENTROPY, RANDOM
 
 _IMBALANCE = {f: {d: s.metric(f, f"{d}_imbalance") for d in DEVICES} for f in (RANDOM, ENTROPY)}
 _ARRAYS = {function: (function, "D1_acquired") for function in _IMBALANCE}
-_CHECK = "imbalance at {of}, {one} - {other}"
 _TABLE = "Imbalance of classes in an acquisition (total variation distance from even classes, %)"
 
 EXPERIMENT = s.Experiment(
@@ -18,7 +17,7 @@ EXPERIMENT = s.Experiment(
         s.claim(
             "What active learning acquires is unbalanced, even when the pools are balanced: more "
             "so than a random choice from the same pools.",
-            edge.leads(_CHECK, _IMBALANCE, [(ENTROPY, RANDOM)], DEVICES),
+            edge.minus("imbalance, max entropy - random", _IMBALANCE[ENTROPY], _IMBALANCE[RANDOM]),
         )
     ],
     figures=[

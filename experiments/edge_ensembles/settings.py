@@ -6,7 +6,6 @@ one step. Small batches are the other reading.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -19,10 +18,9 @@ Rows = Mapping[str, Mapping[str, s.Measure]]
 
 AVE, OPT, MIX = "AveFL", "OptFL", "MixFL"
 METHODS = {AVE: "ave_fl", OPT: "opt_fl", MIX: "mix_fl"}
-# The classes of each device (Type I), and their share of the test set.
+# The classes of each device (Type I).
 CLASSES = {"D1": (0, 1), "D2": (2, 3), "D3": (4, 5, 6), "D4": (7, 8, 9)}
 DEVICES = tuple(CLASSES)
-SHARES = {device: len(own) / 10 for device, own in CLASSES.items()}
 EPOCHS = (1, 5, 15, 25, 35, 45)
 FREQUENCIES = (10, 5, 2, 1)
 RANDOM, ENTROPY, BALD, RATIOS = "random", "max entropy", "BALD", "variation ratios"
@@ -189,6 +187,11 @@ def accuracies(cell: str, models: Iterable[str] = tuple(MODELS)) -> dict[str, s.
     return {of: s.metric(cell, f"{MODELS[of]}_accuracy") for of in models}
 
 
+def ensemble(cell: str) -> s.Measure:
+    """Accuracy of the ensemble."""
+    return s.metric(cell, f"{observed.ENSEMBLE}_accuracy")
+
+
 def correct(cell: str, model: str = ENSEMBLE) -> list[s.Measure]:
     """Test images of each class that a model classifies correctly."""
     return [s.metric(cell, f"{MODELS[model]}_correct_{label}") for label in range(10)]
@@ -212,14 +215,11 @@ def rows(runs: Iterable[str]) -> dict[str, dict[str, s.Measure]]:
     return {run: accuracies(run) for run in runs}
 
 
-def leads(
-    name: str, rows: Rows, pairs: Iterable[tuple[str, str]], columns: Iterable[str] = (ENSEMBLE,)
+def minus(
+    text: str, one: Mapping[str, s.Measure], other: Mapping[str, s.Measure]
 ) -> dict[str, s.Measure]:
-    """Returns checks of pairs of rows; their names may hold {one}, {other} and {of}, the column."""
-    return {
-        name.format(one=one, other=other, of=column): rows[one][column] - rows[other][column]
-        for (one, other), column in itertools.product(pairs, columns)
-    }
+    """Returns checks: differences of what has the same name."""
+    return {f"{text}, {name}": measure - other[name] for name, measure in one.items()}
 
 
 def bars(panels: Rows, paper_shows: str, columns: int = 3, title: str = "") -> s.Figure:
