@@ -4,7 +4,6 @@ import itertools
 
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
-from experiments.edge_ensembles.settings import DEVICES
 
 # The network of scale `smoke` lacks two of them.
 _LAYERS = ("conv_1", "conv_2", "conv_3", "conv_4", "dense_1", "output")
@@ -14,7 +13,7 @@ _ACCURACIES = {row: edge.accuracies(run) for row, run in _RUNS.items()}
 _ENSEMBLE = {row: edge.ensemble(run) for row, run in _RUNS.items()}
 # Panel -> device -> layer.
 _DIVERGENCE = {
-    row: {d: {k: s.metric(run, f"divergence_{k}_{d}") for k in _LAYERS} for d in DEVICES}
+    row: {d: {k: s.metric(run, f"divergence_{k}_{d}") for k in _LAYERS} for d in edge.DEVICES}
     for row, run in _RUNS.items()
 }
 _BY_LAYER = {
@@ -35,8 +34,7 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[
         s.claim(
-            "From Figure 10a to 10d, here from F = 1 to F = 10, the divergence of every layer "
-            "decreases.",
+            "From Figure 10a (F = 1) to 10d (F = 10), the divergence of every layer decreases.",
             {
                 f"mean divergence of {k}, {a} - {b}": _MEAN[f"{a}, {k}"] - _MEAN[f"{b}, {k}"]
                 for a, b in itertools.pairwise(_RUNS)

@@ -17,8 +17,7 @@ EXPERIMENT = s.Experiment(
     "edge_ensembles.figure6",
     "Figure 6: ensembling frequency",
     scales=edge.scales(
-        lambda size: [*(size.run(frequency=f) for f in edge.FREQUENCIES), size.run(epochs=1)],
-        17,
+        lambda size: [*(size.run(frequency=f) for f in edge.FREQUENCIES), size.run(epochs=1)], 17
     ),
     tables=[
         edge.table("Accuracy on the whole test set, Type I; mean divergence in percent", _SHOWN)
@@ -29,8 +28,7 @@ EXPERIMENT = s.Experiment(
             {f"F = {f}": edge.ensemble(f"E45F{f}") for f in reversed(edge.FREQUENCIES)},
         ),
         s.claim(
-            "Both the epoch and the ensemble frequency cause divergence, but the ensemble has a "
-            "more significant effect than the epoch number (over the ranges of Figures 5 and 6).",
+            "Epoch and ensemble frequency cause divergence; the ensemble has more effect.",
             {
                 "divergence at F = 1 - F = 10": _BY_F,
                 "divergence at E = 45 - E = 1": _BY_E,

@@ -68,15 +68,13 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[
         s.claim(
-            "The whole distribution that OptFL and MixFL learned is different: they differ more "
-            "than AveFL with 10 and with 20 acquisitions.",
+            "OptFL and MixFL learn different distributions: more so than AveFL with more data.",
             {f"OptFL to MixFL - AveFL to AveFL, {row}": _unlike(**c) for row, c in _CASES.items()},
         ),
         _like_mix(OPT),
         _like_mix(AVE),
         s.claim(
-            "Ours, since no sentence says it: each strategy is above the four independent local "
-            "models.",
+            "Ours, since no sentence says it: each strategy is above the four devices alone.",
             {
                 f"accuracy of {m} - the best device, {row}": of[m]
                 - s.combined(max, *(of[d] for d in DEVICES))

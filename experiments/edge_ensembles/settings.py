@@ -14,7 +14,8 @@ import numpy as np
 import experiments.study as s
 from experiments.edge_ensembles import observed
 
-Rows = Mapping[str, Mapping[str, s.Measure]]
+Row = Mapping[str, s.Measure]
+Rows = Mapping[str, Row]
 
 AVE, OPT, MIX = "AveFL", "OptFL", "MixFL"
 METHODS = {AVE: "ave_fl", OPT: "opt_fl", MIX: "mix_fl"}
@@ -130,9 +131,8 @@ class Size:
         return {**self.flags, **_PARTITIONS[kind], "initial_examples": self.initial_examples[kind]}
 
 
-# Nothing of a pool is acquired twice. The paper's pool of 4,000 is for Type II; the budget takes
-# seven eighths of it: by then, random and active devices have had the same images. So it is twice
-# as large.
+# Nothing of a pool is acquired twice. The budget takes seven eighths of the paper's 4,000 images:
+# by then, random and active devices have had the same ones. So the pool is twice as large.
 PAPER = Size(
     num_seeds=5,
     note="The paper's settings, as far as it prints them.",
@@ -215,9 +215,7 @@ def rows(runs: Iterable[str]) -> dict[str, dict[str, s.Measure]]:
     return {run: accuracies(run) for run in runs}
 
 
-def minus(
-    text: str, one: Mapping[str, s.Measure], other: Mapping[str, s.Measure]
-) -> dict[str, s.Measure]:
+def minus(text: str, one: Row, other: Row) -> dict[str, s.Measure]:
     """Returns checks: differences of what has the same name."""
     return {f"{text}, {name}": measure - other[name] for name, measure in one.items()}
 

@@ -56,9 +56,11 @@ EXPERIMENT = s.Experiment(
         for data, title in settings.TITLES.items()
     ],
     printed=[
-        s.Printed(f"{setting}, {m}", column, float(value), row, f"Table 3, row {setting} {m}")
+        one
         for (setting, m), row in _ROWS.items()
-        for column, value in zip(settings.COLUMNS, row.split()[-3:], strict=True)
+        for one in s.printed(
+            f"{setting}, {m}", [*settings.COLUMNS], row, f"Table 3, row {setting} {m}"
+        )
     ],
     claims=[claim for data in CLAIMED for claim in claims(data)],
 )

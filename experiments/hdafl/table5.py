@@ -112,10 +112,10 @@ EXPERIMENT = s.Experiment(
     },
     tables=[table for setting in SHARED_CLASSES for table in _tables(setting)],
     printed=[
-        s.Printed(f"{m}, {n} rounds", column, float(value), quote, f"Table 5, {m}, {n} rounds")
+        one
         for m, quotes in _ROWS.items()
         for n, quote in zip(_ROUNDS, quotes, strict=True)
-        for column, value in zip((_LOSS, _GAIN), quote.replace("%", "").split()[-2:], strict=True)
+        for one in s.printed(f"{m}, {n} rounds", (_LOSS, _GAIN), quote, f"Table 5, {m}, {n} rounds")
     ],
     claims=[claim for setting in SHARED_CLASSES for claim in _claims(setting)],
 )
