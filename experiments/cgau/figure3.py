@@ -1,7 +1,4 @@
-"""Figure 3 of CGAU (Appendix A): XOR with two clients, by one gated unit and by two ReLU units.
-
-python -m experiments.reproduce cgau.figure3 --scale=quick --output_dir=out
-"""
+"""Figure 3 of CGAU (Appendix A): XOR with two clients, by one gated unit and by two ReLU units."""
 
 from typing import Any
 
@@ -74,8 +71,7 @@ EXPERIMENT = s.Experiment(
     tables=[s.table("All seeds", _ROWS, _COLUMNS, _of)],
     claims=[
         s.claim(
-            "Ours, since the paper shows one solution of each: one gated unit with conditioning "
-            "solves XOR (every test point right) from most seeds.",
+            "Ours: one gated unit with conditioning classifies every test point from most seeds.",
             {"share of seeds solved by CGAU": _of("cgau", "solved")},
             above=0.5,
         ),

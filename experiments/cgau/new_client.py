@@ -1,7 +1,4 @@
-"""A client that joins after training, before and after it fits its conditioning: not in the paper.
-
-python -m experiments.reproduce cgau.new_client --scale=quick --data_dir=DIR --output_dir=out
-"""
+"""Not in the paper: a client that joins after training, before and after fitting."""
 
 import dataclasses
 from typing import Any

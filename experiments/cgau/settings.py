@@ -19,8 +19,6 @@ _METHODS = {
     "Baseline, nearest clusters": {"method": "fed_avg", **_NEAREST},
 }
 ROWS = tuple(_METHODS)
-# "Equal" is the last digit that the paper prints of AUC and accuracy.
-EQUAL = 0.001
 
 # Texts throughout, since calls of functions take them as well.
 Flags = Mapping[str, str]
@@ -57,39 +55,6 @@ def cells(
 def measured(data: str, name: str) -> Measured:
     """A number of all runs on a data set, by its name in their metrics."""
     return lambda method, level: s.metric(f"{data}/{level}/{method}", name)
-
-
-def gain(of: Measured, level: str) -> s.Measure:
-    """By how much CGAU is better than the baseline."""
-    return of(CGAU, level) - of(BASELINE, level)
-
-
-def better(
-    text: str, of: Measured, levels: Iterable[str], form: s.Form = s.PERCENT, above: float = 0.0
-) -> s.Claim:
-    """Claims that CGAU is better than the baseline at these levels."""
-    checks = {f"CGAU - baseline, shuffled {level}": gain(of, level) for level in levels}
-    return s.claim(text, checks, above, form)
-
-
-def at_levels(
-    of: Measured, form: s.Form = s.PERCENT, word: str = "better", above: float = 0.0
-) -> list[s.Claim]:
-    """Claims so at the levels that scale `quick` has, and at all."""
-    levels = {f"the levels {', '.join(SOME)}": SOME, "all levels of shuffling": SHUFFLED}
-    return [better(f"CGAU is {word} at {x}.", of, y, form, above) for x, y in levels.items()]
-
-
-def over_levels(of: Measured, flat: float, form: s.Form = s.PERCENT) -> list[s.Claim]:
-    """Claims of section 5 on how both depend on shuffling; `flat` is what counts as equal."""
-    rise, change = (of(row, "0.0") - of(row, "1.0") for row in (CGAU, BASELINE))
-    rises = "CGAU is better with nothing shuffled than with everything shuffled."
-    level = "The baseline is equally good with nothing and with everything shuffled."
-    same = {f"{flat} - |baseline, shuffled 0.0 - 1.0|": flat - abs(change)}
-    return [
-        s.claim(rises, {"shuffled 0.0 - 1.0": rise}, form=form),
-        s.claim(level, same, form=form),
-    ]
 
 
 def lines(number: str, of: Measured, paper_shows: str) -> s.Figure:

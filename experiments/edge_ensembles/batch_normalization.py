@@ -7,7 +7,8 @@ _WITHOUT = "Without batch normalisation"
 _AVERAGED = "With, statistics averaged"
 _KEPT = "With, statistics kept at the device"
 _ROWS = edge.rows([_WITHOUT, _AVERAGED, _KEPT])
-_CHECK = "accuracy of the ensemble, without batch normalisation"
+_POOR = "With batch normalisation the ensemble performs very poorly: 20 instead of 47 %."
+_OURS = "Ours: it also performs worse where each device keeps its moving statistics."
 _QUOTE = (
     "the ensemble model performs very poorly (e.g. 20% accuracy whereas without batch "
     "normalization 47%)"
@@ -30,15 +31,8 @@ EXPERIMENT = s.Experiment(
         s.Printed(_AVERAGED, edge.ENSEMBLE, 20, _QUOTE, "§III-D"),
     ],
     claims=[
-        s.claim(
-            "With batch normalisation the ensemble performs worse, its moving statistics being "
-            "averaged like weights.",
-            edge.leads(f"{_CHECK} - with", _ROWS, [(_WITHOUT, _AVERAGED)]),
-        ),
-        s.claim(
-            "So it does where each device keeps its moving statistics.",
-            edge.leads(f"{_CHECK} - with, statistics kept", _ROWS, [(_WITHOUT, _KEPT)]),
-        ),
+        s.better(_POOR, edge.ensemble, _WITHOUT, _AVERAGED, above=0.27),
+        s.better(_OURS, edge.ensemble, _WITHOUT, _KEPT),
     ],
     figures=[edge.bars(_ROWS, "none, only the two numbers.")],
 )

@@ -21,15 +21,12 @@ def last_round(
 ) -> dict[str, float]:
     """Trains a run, and tests each device's model and the ensemble on the whole test set.
 
-    Writes `observed.npz` with activations, and what was acquired, if devices acquire. Raises
-    ValueError if flags do not fit each other or the data, or not all clients train.
-
-    Returns:
-      Of D1, D2, ... before the last ensembling and of 'ensemble' after it: '<it>_accuracy' and
-      '<it>_correct_<class>', in images. Of a device: 'divergence_<layer>_<device>', its mean
-      'divergence_<device>', '<device>_activations', the correlation with the ensemble's on images
-      of class 1, and '<device>_imbalance', the mean total variation of acquired classes from even
-      ones. If devices keep a part of their models, the ensemble's numbers are means over devices.
+    Writes `observed.npz`: activations, and what was acquired. Returns, of D1, D2, ... before the
+    last ensembling and of 'ensemble' after it, '<it>_accuracy' and '<it>_correct_<class>' in
+    images; of a device, 'divergence_<layer>_<device>', their mean 'divergence_<device>',
+    '<device>_activations', the correlation with the ensemble's on images of class 1, and
+    '<device>_imbalance', the mean total variation of acquired classes from even ones. If devices
+    keep a part of their models, the ensemble's numbers are means over devices.
     """
     made = setup.of_flags(flags, seed=seed, data_dir=data_dir, start_from=str(start_from))
     ((name, process),) = processes.build(made).items()

@@ -6,7 +6,6 @@ one step. Small batches are the other reading.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,14 +14,14 @@ import numpy as np
 import experiments.study as s
 from experiments.edge_ensembles import observed
 
-Rows = Mapping[str, Mapping[str, s.Measure]]
+Row = Mapping[str, s.Measure]
+Rows = Mapping[str, Row]
 
 AVE, OPT, MIX = "AveFL", "OptFL", "MixFL"
 METHODS = {AVE: "ave_fl", OPT: "opt_fl", MIX: "mix_fl"}
-# The classes of each device (Type I), and their share of the test set.
+# The classes of each device (Type I).
 CLASSES = {"D1": (0, 1), "D2": (2, 3), "D3": (4, 5, 6), "D4": (7, 8, 9)}
 DEVICES = tuple(CLASSES)
-SHARES = {device: len(own) / 10 for device, own in CLASSES.items()}
 EPOCHS = (1, 5, 15, 25, 35, 45)
 FREQUENCIES = (10, 5, 2, 1)
 RANDOM, ENTROPY, BALD, RATIOS = "random", "max entropy", "BALD", "variation ratios"
@@ -132,9 +131,8 @@ class Size:
         return {**self.flags, **_PARTITIONS[kind], "initial_examples": self.initial_examples[kind]}
 
 
-# Nothing of a pool is acquired twice. The paper's pool of 4,000 is for Type II; the budget takes
-# seven eighths of it: by then, random and active devices have had the same images. So it is twice
-# as large.
+# Nothing of a pool is acquired twice. The budget takes seven eighths of the paper's 4,000 images:
+# by then, random and active devices have had the same ones. So the pool is twice as large.
 PAPER = Size(
     num_seeds=5,
     note="The paper's settings, as far as it prints them.",
@@ -189,6 +187,11 @@ def accuracies(cell: str, models: Iterable[str] = tuple(MODELS)) -> dict[str, s.
     return {of: s.metric(cell, f"{MODELS[of]}_accuracy") for of in models}
 
 
+def ensemble(cell: str) -> s.Measure:
+    """Accuracy of the ensemble."""
+    return s.metric(cell, f"{observed.ENSEMBLE}_accuracy")
+
+
 def correct(cell: str, model: str = ENSEMBLE) -> list[s.Measure]:
     """Test images of each class that a model classifies correctly."""
     return [s.metric(cell, f"{MODELS[model]}_correct_{label}") for label in range(10)]
@@ -212,14 +215,9 @@ def rows(runs: Iterable[str]) -> dict[str, dict[str, s.Measure]]:
     return {run: accuracies(run) for run in runs}
 
 
-def leads(
-    name: str, rows: Rows, pairs: Iterable[tuple[str, str]], columns: Iterable[str] = (ENSEMBLE,)
-) -> dict[str, s.Measure]:
-    """Returns checks of pairs of rows; their names may hold {one}, {other} and {of}, the column."""
-    return {
-        name.format(one=one, other=other, of=column): rows[one][column] - rows[other][column]
-        for (one, other), column in itertools.product(pairs, columns)
-    }
+def minus(text: str, one: Row, other: Row) -> dict[str, s.Measure]:
+    """Returns checks: differences of what has the same name."""
+    return {f"{text}, {name}": measure - other[name] for name, measure in one.items()}
 
 
 def bars(panels: Rows, paper_shows: str, columns: int = 3, title: str = "") -> s.Figure:

@@ -18,9 +18,8 @@ def two_clients(
 ) -> dict[str, float]:
     """Counts the examples of each class at each client, and keeps some of one class.
 
-    The folder gets `two_clients.npz`: `class_names`; `counts` [2, classes] of training examples;
-    `examples_0` and `examples_1`, some of the class `shown`, of which both clients have most.
-    `partition` is a name and options as `partitions.make` takes them.
+    `two_clients.npz` gets `class_names`, `counts` [2, classes] of training examples, `examples_0`
+    and `examples_1` of the class `shown`, of which both clients have most.
     """
     data = datasets.load(dataset, data_dir)
     x, y = data.train["x"], data.train["y"]
@@ -39,22 +38,9 @@ def two_clients(
     return {name: float(own.sum()) for name, own in found.items()}
 
 
-def _draw_classes(results: s.Results) -> Any:
-    from matplotlib.figure import Figure
-
-    if not (kept := saved(results, SHARED_CLASSES, _FILE)):
-        return None
-    figure = Figure(figsize=(8, 8), layout="constrained")
-    axes = figure.subplots(1, len(kept), sharey=True, squeeze=False)[0]
-    for ax, (setting, of) in zip(axes, kept.items(), strict=True):
-        y = np.arange(len(of["class_names"]))
-        for client, own in enumerate(of["counts"]):
-            ax.barh(y + 0.4 * client, 100 * own / own.sum(), 0.4, label=f"client {client + 1}")
-        ax.set(title=setting, xlabel="% of the client's training examples")
-        ax.set_yticks(y + 0.2, of["class_names"], fontsize=7)
-    axes[0].invert_yaxis()
-    axes[-1].legend()
-    return figure
+def _shares(results: s.Results) -> dict[str, np.ndarray]:
+    found = {k: of["counts"] for k, of in saved(results, SHARED_CLASSES, _FILE).items()}
+    return {k: 100 * counts / counts.sum(axis=1, keepdims=True) for k, counts in found.items()}
 
 
 def _flows(results: s.Results) -> dict[str, np.ndarray]:
@@ -89,21 +75,16 @@ EXPERIMENT = s.Experiment(
     "hdafl.figure1",
     "Figure 1: non-i.i.d. and disjoint classes of two networks, and the flows of one class",
     scales={"smoke": _SMOKE, "quick": _AS_TABLE_5, "paper": _AS_TABLE_5},
-    tables=[
-        s.table(
-            "What the two clients hold",
-            _NUMBERS,
-            [*SHARED_CLASSES],
-            lambda n, x: s.metric(x, n),
-            s.Form(0),
-        )
-    ],
+    tables=[s.table("What the two clients hold", [*SHARED_CLASSES], _NUMBERS, s.metric, s.Form(0))],
     figures=[
-        s.Figure(
+        s.heat_maps(
             "Classes of the two clients",
             "10 applications: some prevail in the enterprise network (Skype for business, "
             "ExpressVPN, NetBIOS), others are in the home network alone (SopCast).",
-            _draw_classes,
+            _shares,
+            xlabel="class",
+            ylabel="client",
+            label="% of the client's training examples",
         ),
         s.heat_maps(
             "Flows of one class at the two clients",

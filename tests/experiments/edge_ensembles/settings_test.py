@@ -199,26 +199,16 @@ def test_quick_has_the_papers_proportions():
 # --- Measures ---------------------------------------------------------------------------------
 
 
-def test_local_models_below_the_share_of_their_classes():
-    """Of D1 20 %, D3 30 %, and 3 points more."""
-    metrics = {"D1_accuracy": 0.22, "D2_accuracy": 0.24, "D3_accuracy": 0.3, "D4_accuracy": 0.35}
-    found = {
-        name.split()[-1]: measure.compute({"E45F1": run(metrics)})
-        for name, measure in checks(figure6.EXPERIMENT, "at most their classes'").items()
-    }
-    wanted = {"D1": 0.01, "D2": -0.01, "D3": 0.03, "D4": -0.02}
-    assert found == pytest.approx(wanted)
-
-
-@pytest.mark.parametrize(("accuracy", "wanted"), [(0.15, 0.05), (0.12, 0.02), (0.21, -0.01)])
-def test_initial_accuracy_is_near(accuracy, wanted):
-    (measure,) = checks(figure5.EXPERIMENT, "near 15").values()
+@pytest.mark.parametrize(("accuracy", "wanted"), [(0.15, 0.005), (0.147, 0.002), (0.16, -0.005)])
+def test_initial_accuracy_is_as_printed(accuracy, wanted):
+    (measure,) = checks(figure5.EXPERIMENT, "initial accuracy").values()
     runs = {settings.INITIAL: run({"global_test_accuracy": accuracy})}
     assert measure.compute(runs) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(
-    ("text", "other"), [("no big difference", f"E45F10 {OPT}"), ("is similar", "E45F10")]
+    ("text", "other"),
+    [("OptFL and MixFL are alike", f"E45F10 {OPT}"), ("AveFL and MixFL are alike", "E45F10")],
 )
 def test_no_big_difference_in_either_direction(text, other):
     measure = checks(figure7.EXPERIMENT, text)["5 points - distance, 10 acquisitions"]
@@ -232,15 +222,15 @@ def test_no_big_difference_in_either_direction(text, other):
 
 def test_mean_divergence_of_a_layer():
     of_layer = "mean divergence of conv_1, F = 1 - F = 2"
-    measure = checks(figure10.EXPERIMENT, "(digits) From Figure 10a")[of_layer]
+    measure = checks(figure10.EXPERIMENT, "From Figure 10a")[of_layer]
 
     def divergences(*values: float) -> Run:
         names = [f"divergence_conv_1_{device}" for device in DEVICES]
         return run(dict(zip(names, values, strict=True)))
 
     runs = {
-        "digits/E45F1": divergences(1, 2, 3, 4),
-        "digits/E45F2": divergences(1, 1, 1, 1),
+        "E45F1": divergences(1, 2, 3, 4),
+        "E45F2": divergences(1, 1, 1, 1),
     }
     assert measure.compute(runs) == pytest.approx(1.5)
 
@@ -250,35 +240,35 @@ def test_what_devices_and_ensemble_know():
     counts = {f"{d}_correct_{k}": 0.0 for d in (*DEVICES, "ensemble") for k in range(10)}
     for device, own in CLASSES.items():
         counts |= {f"{device}_correct_{label}": 100.0 for label in own}
-    counts["D2_correct_9"] = 2.0  # Of 202.
+    counts["D2_correct_9"] = 2.0
     ensemble = [90, 80, 70, 60, 8, 50, 12, 9, 100, 40]
     counts |= {f"ensemble_correct_{k}": float(n) for k, n in enumerate(ensemble)}
     runs = {"E45F10": run(counts)}
     own = checks(figure11.EXPERIMENT, "only predict the classes")
     found = {name.split()[-1]: measure.compute(runs) for name, measure in own.items()}
-    assert found == pytest.approx({"D1": 0.01, "D2": 0.01 - 2 / 202, "D3": 0.01, "D4": 0.01})
-    (known,) = checks(figure11.EXPERIMENT, "most of the classes").values()
-    assert known.compute(runs) == 8  # Class 4 has 8 of 100, class 7 9 of 100.
-    (advantage,) = checks(figure11.EXPERIMENT, "difficulty").values()
-    assert advantage.compute(runs) == pytest.approx((519 - 20) / 8 - 10)
+    assert found == {"D1": 1, "D2": -1, "D3": 1, "D4": 1}
+    most = checks(figure11.EXPERIMENT, "most classes").values()
+    # Class 6 has 12 images, so that class 7, with 9, has too few.
+    assert [measure.compute(runs) for measure in most] == [78, 68, 58, 48, 38, -3, 88, 28]
 
 
-def test_mix_and_opt_are_alike_only_if_they_are_not_the_same():
-    """Of equal runs the distance is 0, which is not above it; of all different classes 1."""
-    name = "OptFL and MixFL know others, 10 acquisitions"
-    measure = checks(figure7.EXPERIMENT, "no big difference")[name]
+def test_mix_and_opt_are_unlike_only_beyond_what_more_acquisitions_change():
+    """Beyond what twice the acquisitions change of AveFL: 0 if nothing, 1 if all classes."""
+    name = "OptFL to MixFL - AveFL to AveFL, 10 acquisitions"
+    measure = checks(figure7.EXPERIMENT, "different distributions")[name]
 
     def ensemble(*known: int) -> Run:
         return run({f"ensemble_correct_{k}": 5.0 * (k in known) for k in range(10)})
 
-    for known, wanted in (((0, 1), 0.0), ((2, 3), 1.0), ((1, 2), 0.5)):
+    ave = {"E45F10": ensemble(0, 1), "E45F10, 20 acquisitions": ensemble(1, 2)}
+    for known, wanted in (((0, 1), -0.5), ((2, 3), 0.5), ((1, 2), 0.0)):
         runs = {f"E45F10 {OPT}": ensemble(0, 1), f"E45F10 {MIX}": ensemble(*known)}
-        assert measure.compute(runs) == pytest.approx(wanted)
+        assert measure.compute(runs | ave) == pytest.approx(wanted)
 
 
 def test_each_strategy_against_the_best_device():
     name = f"accuracy of {MIX} - the best device, 10 acquisitions"
-    measure = checks(figure7.EXPERIMENT, "above the four")[name]
+    measure = checks(figure7.EXPERIMENT, "above the four devices")[name]
     alone = {"D1_accuracy": 0.2, "D2_accuracy": 0.1, "D3_accuracy": 0.3, "D4_accuracy": 0.25}
     runs = {f"E45F10 {MIX}": run({"ensemble_accuracy": 0.28}), "E45F1": run(alone)}
     assert measure.compute(runs) == pytest.approx(-0.02)
@@ -287,21 +277,21 @@ def test_each_strategy_against_the_best_device():
 def test_the_frequency_has_more_effect_on_divergence_than_the_epochs():
     of = {"E45F1": 0.7, "E45F10": 0.2, "E1F10": 0.1}
     runs = {n: run({f"divergence_{d}": x for d in DEVICES}) for n, x in of.items()}
-    found = [c.compute(runs) for c in checks(figure6.EXPERIMENT, "more significant").values()]
+    found = [c.compute(runs) for c in checks(figure6.EXPERIMENT, "cause divergence").values()]
     assert found == pytest.approx([0.5, 0.1, 0.4])
 
 
-def test_first_half_of_the_acquisitions(monkeypatch):
-    measure = next(iter(checks(figure8.EXPERIMENT, "in terms of accuracy").values()))
+def test_each_acquisition_counts(monkeypatch):
+    measures = checks(figure8.EXPERIMENT, "Given the same number").values()
     runs = {"random": run({}), "max entropy": run({"level": 0.2})}
-    values = {"random": [0.0] * 4, "max entropy": [0.1, 0.3, 0.7, 0.9]}
-    of = {id(one): ([1, 2, 3, 4], values[name]) for name, one in runs.items()}
+    values = {"random": [0.0] * 10, "max entropy": [0.1 * n for n in range(10)]}
+    of = {id(one): ([*range(1, 11)], values[name]) for name, one in runs.items()}
     monkeypatch.setattr(Run, "curve", lambda self, column: of[id(self)])
-    assert measure.compute(runs) == pytest.approx(0.2)
+    assert [m.compute(runs) for m in measures] == pytest.approx(values["max entropy"])
 
 
-@pytest.mark.parametrize(("accuracy", "wanted"), [(0.1, -0.15), (0.27, 0.02), (0.32, -0.01)])
-def test_sequential_training_still_knows_the_last_subset(accuracy, wanted):
+@pytest.mark.parametrize(("accuracy", "wanted"), [(0.1, -0.16), (0.27, 0.01), (0.32, -0.02)])
+def test_sequential_training_knows_the_last_subset(accuracy, wanted):
     (measure,) = checks(sequential.EXPERIMENT, "last subset").values()
     runs = {"Sequential training": run({"global_test_accuracy": accuracy})}
     assert measure.compute(runs) == pytest.approx(wanted)
