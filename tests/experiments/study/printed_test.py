@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import experiments
 from experiments.study import papers
 from experiments.study.experiment import Experiment
 
@@ -70,3 +71,15 @@ def test_a_value_that_its_quote_lacks_is_found_without_the_text(experiment):
         first, *rest = experiment.printed
         typo = dataclasses.replace(first, value=first.value + 0.01)
         assert wrong(dataclasses.replace(experiment, printed=(typo, *rest)), quotes)
+
+
+@pytest.mark.parametrize("paper", TEXTS)
+def test_sentences_behind_claims_are_the_papers(paper):
+    if not (folder := os.environ.get("TFF_HET_PAPERS_DIR")):
+        pytest.skip("TFF_HET_PAPERS_DIR is not set: it names the folder of the papers' texts")
+    words = " ".join((pathlib.Path(folder) / TEXTS[paper]).read_text().split())
+    table = pathlib.Path(experiments.__path__[0], paper, "claims.md").read_text()
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][2:]
+    quotes = [quote for row in rows for quote in re.findall(r'"([^"]+)"', row[1])]
+    assert len(quotes) > 8
+    assert [quote for quote in quotes if quote not in words] == []
