@@ -141,8 +141,8 @@ def test_a_run_waits_for_the_one_that_it_starts_from(tmp_path):
 
 def program(folder: pathlib.Path, *flags: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "experiments.compare", "--seeds=2", "--partitions=iid"),
-        *("--set=local_steps=2", f"--output_dir={folder}", *flags),
+        *(sys.executable, "-m", "experiments.sweep", "--seeds=2", "--over=method=hdafl,fed_avg"),
+        *("--set=partition=iid", "--set=local_steps=2", f"--output_dir={folder}", *flags),
     ]
 
 
@@ -187,7 +187,7 @@ def test_a_stopped_program_leaves_no_process_and_goes_on(tmp_path, number):
         subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
         pages[folder] = {
             str(path.relative_to(tmp_path / folder)): path.read_bytes()
-            for pattern in ("metrics.csv", "clients.csv", "compare-*.csv")
+            for pattern in ("metrics.csv", "clients.csv", "sweep-*.csv")
             for path in (tmp_path / folder).rglob(pattern)
         }
     assert pages["stopped"] == pages["whole"]
