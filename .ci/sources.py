@@ -20,7 +20,7 @@ LOADED_BY_NAME = {
     ),
     "experiments.main": tuple(
         f"experiments.{program}"
-        for program in ("train", "compare", "sweep", "reproduce", "report", "list", "heterogeneity")
+        for program in ("train", "sweep", "reproduce", "report", "list", "heterogeneity")
     ),
     # It hashes the source of all that takes part in a run.
     "experiments.study.identity": ("//:tff_het", "experiments.run.*"),

@@ -1,8 +1,7 @@
 """All programs under one name.
 
   tff-het train --method=hdafl,fed_avg
-  tff-het compare --methods=hdafl,fed_avg --seeds=3
-  tff-het sweep --over=client_learning_rate=0.03,0.1,0.3
+  tff-het sweep --over=method=hdafl,fed_avg --over=client_learning_rate=0.03,0.1,0.3
   tff-het reproduce hdafl.table3 --scale=smoke --output_dir=out
   tff-het report --output_dir=out
   tff-het list methods
@@ -16,7 +15,7 @@ from collections.abc import Sequence
 
 from experiments.run import command_line
 
-_PROGRAMS = ("train", "compare", "sweep", "reproduce", "report", "list", "heterogeneity")
+_PROGRAMS = ("train", "sweep", "reproduce", "report", "list", "heterogeneity")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

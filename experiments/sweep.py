@@ -5,7 +5,9 @@
 
 Every combination is run with every seed. What --choose names is then chosen on validation examples,
 for each combination of everything else. The page is OUTPUT_DIR/sweep/index.html: a table of all
-runs, one of those that were chosen, differences paired by seed, and lines over numbers.
+runs, one of those that were chosen, differences paired by seed, and lines over numbers. Methods are
+compared across data sets and partitions by --over=method=..., --over=dataset=... and
+--over=partition=...
 """
 
 import contextlib
@@ -159,14 +161,10 @@ def _lines(over: Points, metric: str) -> list[s.Figure]:
     return []
 
 
-def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
-    """Makes the runs, chooses, and writes the page; returns the exit code.
+def run(settings: Settings, argv: Sequence[str]) -> int:
+    """Makes the runs, chooses, and writes the page with the program's arguments on it.
 
-    Args:
-      settings: What is run; raises ValueError if they do not fit.
-      id: As in `Experiment`, after the program.
-      folder: Of the page, inside the output folder.
-      argv: The program's arguments, for the page.
+    Returns the exit code; raises ValueError if settings do not fit.
     """
     plugins.load(settings.plugin)
     if without := [text for text in settings.set if "=" not in text]:
@@ -189,8 +187,8 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
     title = f"{settings.metric} by {', '.join(over[0])}"
     # Where the runs are and how many are made at a time is no part of what they are.
     shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
-    command = f"python -m experiments.{id.partition('.')[0]} {shlex.join(shown)}"
-    made = s.Experiment(id, title, {"quick": scale}, command=command)
+    command = f"python -m experiments.sweep {shlex.join(shown)}"
+    made = s.Experiment("sweep.runs", title, {"quick": scale}, command=command)
     if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
         return code
     compared, output_dir = over, command_line.folder(settings.output_dir)
@@ -200,14 +198,14 @@ def run(settings: Settings, id: str, folder: str, argv: Sequence[str]) -> int:
         scale = dataclasses.replace(scale, note=scale.note + chosen)
     tables, figures = _tables(settings, over, compared), _lines(over, settings.metric)
     made = dataclasses.replace(made, scales={"quick": scale}, tables=tables, figures=figures)
-    print(report.write([made], output_dir, folder))
+    print(report.write([made], output_dir, "sweep"))
     return code
 
 
 def main(argv: Sequence[str]) -> int:
     """Reads the settings, and does what they say; returns the exit code."""
     with command_line.errors_in_one_line():
-        return run(command_line.settings(Settings, argv, __doc__), "sweep.runs", "sweep", argv)
+        return run(command_line.settings(Settings, argv, __doc__), argv)
 
 
 if __name__ == "__main__":

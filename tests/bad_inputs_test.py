@@ -18,7 +18,7 @@ def forks(tmp_path_factory) -> Iterator[Programs]:
     started = Programs()
     for name, program, flags in (
         ("RUN", "experiments.train", bad_inputs.RUN_FLAGS),
-        ("MATRIX", "experiments.compare", bad_inputs.MATRIX_FLAGS),
+        ("MATRIX", "experiments.sweep", bad_inputs.MATRIX_FLAGS),
     ):
         folder = tmp_path_factory.mktemp(name)
         argv = ["-m", program, *flags.split(), f"--output_dir={folder}"]

@@ -28,7 +28,9 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", *PAGES)
 # Beginning of a command -> flags that are added to it, so that it takes seconds.
 CUT_DOWN = {
     "python -m experiments.train": "--rounds=1",
-    "python -m experiments.compare": "--seeds=1 --set=rounds=1",
+    "python -m experiments.sweep --over=method=hdafl,fed_avg --over=dataset=digits": (
+        "--seeds=1 --set=rounds=1"
+    ),
     "python -m experiments.reproduce edge_ensembles.figure6 --scale=quick": "--scale=smoke",
 }
 # A part of a training on many images: flags are read, data loaded and methods built; no round.

@@ -21,7 +21,7 @@ from tff_het.datasets import embedding_files
 CASES = int(os.environ.get("TFF_HET_FUZZ_CASES", "100"))
 SECONDS, MEGABYTES = 30.0, 2000.0
 TRAIN = ["-m", "experiments.train", "--method=fed_avg"]
-COMPARE = ["-m", "experiments.compare", *bad_inputs.MATRIX_FLAGS.split()]
+SWEEP = ["-m", "experiments.sweep", *bad_inputs.MATRIX_FLAGS.split()]
 
 
 class Kind(NamedTuple):
@@ -121,7 +121,7 @@ KINDS = {
         [*_STARTS, "--start_from={in}/run/fed_avg"],
         "in/run/fed_avg/[ws]*",
     ),
-    "results": Kind(_nothing, "", COMPARE, COMPARE, "out/compare/**/*.*", ("out/comparison/*",)),
+    "results": Kind(_nothing, "", SWEEP, SWEEP, "out/sweep/runs/**/*.*", ("out/sweep/*.*",)),
 }
 
 

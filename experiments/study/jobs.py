@@ -7,7 +7,6 @@ and data under the paths that they have here. All claim runs as any program does
 
 import contextlib
 import functools
-import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -22,18 +21,12 @@ from experiments.study.experiment import Call
 from experiments.study.runner import Task
 from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
-from tff_het.backend import internals
 from tff_het.simulation import ray_cluster, runtime
 
 # Between two looks at runs that other programs are making.
 _PAUSE_SECONDS = 1.0
 Failed = Mapping[Path, Mapping[str, Any]]
 """What is known of runs that have failed before."""
-
-
-def possible() -> bool:
-    """Whether this program can be forked: TensorFlow has not started in it."""
-    return not internals.has_started()
 
 
 def run_all(
@@ -115,9 +108,9 @@ def _next(
     under_way = [other.task for other in workers]
     built = {name for other in workers for name in other.built}
     ready = [t for t in left.values() if t not in under_way and t.start not in left]
-    own = (task for task in ready if _built(task) in worker.built)
-    new = (task for task in ready if _built(task) not in built)
-    return next(itertools.chain(own, new, ready), None)
+    # Of equals, the first.
+    far = [(_built(task) not in worker.built, _built(task) in built) for task in ready]
+    return ready[far.index(min(far))] if ready else None
 
 
 def _built(task: Task) -> str:

@@ -11,7 +11,6 @@ from markdown import markdown
 
 from experiments.study import files, identity, pages
 from experiments.study.sections import Section
-from experiments.study.store import Status
 
 _STYLE = Path(__file__).with_name("page.css")
 _INTRODUCTION = """# Reproduced tables and figures
@@ -24,10 +23,7 @@ where it lies below, and is *undecided* otherwise, or with one seed.
 
 
 def page(sections: Sequence[Section]) -> str:
-    """Returns the page.
-
-    Everything but the element with the id `times` is the same whenever the results are.
-    """
+    """Returns the page, which is the same whenever the results are."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -42,8 +38,7 @@ def page(sections: Sequence[Section]) -> str:
             parts.append(_html(f"**{paper}, in short, at scale quick.** {found.in_short}"))
         words = found.sections if found else {}
         parts += (_section(one, words.get(one.experiment.name, ("", ""))[1]) for one in of_paper)
-    parts += [_times(sections), "</body></html>"]
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
 def _contents(sections: Sequence[Section]) -> Iterator[str]:
@@ -80,24 +75,9 @@ def _cells(section: Section) -> str:
         versions |= {f"{k} {v}" for r in records for k, v in r.get("versions", {}).items()}
         work = f"`{identity.shown(cell.work)}`"
         rows.append((cell.name, " ".join([outcomes, *errors]), ", ".join(sorted(data)), work))
-    found = _details(f"Cells: {len(rows) - 1}", rows)
-    return f"<p>{escape(', '.join(sorted(versions)))}</p>{found}"
-
-
-def _times(sections: Sequence[Section]) -> str:
-    rows: list[Sequence[str]] = [("table or figure", "run", "seconds", "hardware")]
-    for section in sections:
-        for (cell, seed), run in section.results.runs.items():
-            if run.status is Status.OK:
-                of = (f"{section.experiment.id}, {section.results.scale}", f"{cell}, seed {seed}")
-                rows.append((*of, f"{run.record['seconds']:.1f}", run.record["hardware"]))
-    found = _details(f"{len(rows) - 1} runs", rows)
-    return f'<section id="times"><h2>Run times</h2>{found}</section><!-- times -->'
-
-
-def _details(summary: str, rows: Sequence[Sequence[str]]) -> str:
-    table = _html(files.as_table(rows))
-    return f"<details><summary>{escape(summary)}</summary>{table}</details>"
+    about, table = escape(", ".join(sorted(versions))), _html(files.as_table(rows))
+    summary = f"<summary>Cells: {len(rows) - 1}</summary>"
+    return f"<p>{about}</p><details>{summary}{table}</details>"
 
 
 def _html(text: str) -> str:

@@ -21,6 +21,7 @@ from experiments.run import command_line
 from experiments.study import claims, jobs, rates, runner, store
 from experiments.study.experiment import Experiment, Training
 from experiments.study.store import Status
+from tff_het.backend import internals
 from tff_het.kinds import Whole
 from tff_het.simulation import runtime
 
@@ -63,7 +64,7 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
         raise ValueError(
             f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
         )
-    can_fork = runtime.fitting("in_process") == "in_process" and jobs.possible()
+    can_fork = runtime.fitting("in_process") == "in_process" and not internals.has_started()
     count = (settings.jobs or len(os.sched_getaffinity(0))) if can_fork else 1
     output_dir = command_line.folder(settings.output_dir).absolute()  # Nodes are elsewhere.
     seeds = range(settings.seeds or experiment.scales[scale].num_seeds)

@@ -1,11 +1,12 @@
 """How long runs take: as long as others took, else what short probes on this machine say.
 
-A run has a start, with the warm-up of its first round, and then takes its time by rounds, steps
-and evaluations. Probes are runs with few of them. OUTPUT_DIR/rates.json keeps what they measured.
+A probe of a training is the same training with few rounds: its start counts once, and its rounds
+and evaluations as often as the run has them. OUTPUT_DIR/rates.json keeps what was measured.
 """
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import statistics
@@ -16,23 +17,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.run import processes, setup
+from experiments.run.config import RunConfig
 from experiments.study import identity, runner, store
 from experiments.study.experiment import Call, Cell, Training
 from experiments.study.runner import Task
-from experiments.study.store import Run, Status
+from experiments.study.store import Status
 from tff_het import kept
 from tff_het.simulation import records, runtime
 
-_ROUNDS, _LONGER_ROUNDS = 8, 4  # Of the first probe, and of those with more steps in a round.
+_ROUNDS = 4  # Of the probe of a training: the first one is to warm up.
+_SHORT, _LONG = 2, 6  # The argument of a function's probes: some need more than one round.
 _AT_HAND = {"digits", "digits_vqa"}  # They come with scikit-learn.
-_FEW_STEPS = 100  # In a round of the first probe, of all clients together.
-_FEW = 2  # Rounds or the like of a function's first probe: some need more than one.
-_DIFFERENCE_SECONDS = 0.5  # Between a round of the first probe and of the last: more than noise.
-# No round, step or evaluation is longer for them.
+# No round or evaluation is longer for them, so that runs that differ in them share probes.
 _WITHOUT_EFFECT = (
-    *("rounds", "eval_every", "checkpoint_every", "goal_accuracy", "goal_selection"),
-    *("client_learning_rate", "shuffle_fraction", "local_epochs", "local_steps"),
+    *("rounds", "eval_every", "goal_accuracy", "goal_selection"),
+    *("client_learning_rate", "shuffle_fraction"),
 )
 
 
@@ -49,14 +48,13 @@ class Rate(NamedTuple):
         return self.start + self.rest * max(1.0, min(self.cores, num_cores) * jobs / num_cores)
 
 
-class _Probe(NamedTuple):
-    """What a probe measured."""
+class Probe(NamedTuple):
+    """Seconds that a probe took, and of these on all cores together; of a training, medians."""
 
-    length: float  # Steps in a round; of a function, the argument with which its time grows.
-    seconds: float  # Of such a round, or of the function.
-    cores: float  # How many it keeps busy.
-    evaluation: float = 0.0  # Seconds of one.
-    start: float = 0.0  # Seconds of all else.
+    seconds: float
+    busy: float
+    one_round: float = 0.0
+    evaluation: float = 0.0
 
 
 def recorded(task: Task) -> float | None:
@@ -66,10 +64,7 @@ def recorded(task: Task) -> float | None:
 
 
 def expected(task: Task, jobs: int = 1) -> float | None:
-    """Returns how many seconds a run may take as one of `jobs` at a time; None if nobody knows.
-
-    What is recorded counts as it is.
-    """
+    """Returns how many seconds a run may take as one of `jobs` at a time; None if nobody knows."""
     if (seconds := recorded(task)) is not None:
         return seconds
     rate = _read(task)[-1]["runs"].get(task.folder.parent.name)
@@ -92,8 +87,13 @@ def probe(tasks: Sequence[Task], *, data_dir: str | None) -> None:
         for number, (folder, task) in enumerate(cells.items(), start=1):
             print(f"Probe {number}/{len(cells)}: {task.cell.name}", file=sys.stderr, flush=True)
             path, rates, here = _read(task)
-            with contextlib.suppress(runner.MissingDataError):  # Next time they may be there.
-                here["runs"][folder.name] = Probing(here["probes"], data_dir).rate(task.cell.work)
+            # Next time the data may be there.
+            with contextlib.suppress(runner.MissingDataError, _FailedError):
+                for name in task.cell.work.data_sets:
+                    runner.fingerprint(name, data_dir)  # To load them is no part of a run.
+                kept.forget()  # To build is.
+                measured = functools.partial(_measured, here["probes"], data_dir)
+                here["runs"][folder.name] = rate(task.cell.work, measured)
             path.parent.mkdir(parents=True, exist_ok=True)
             records.write_json(path, rates)
 
@@ -102,115 +102,77 @@ class _FailedError(Exception):
     """A probe failed."""
 
 
-class Probing:
-    """Makes probes, each once; `made` has those of before, by what was run."""
+def rate(work: Training | Call, measured: Callable[..., Probe]) -> Rate | None:
+    """Returns a run's rate by probes that `measured` makes; None where there is nothing to probe.
 
-    def __init__(self, made: dict[str, Any], data_dir: str | None):
-        self._made, self._data_dir = made, data_dir
-
-    def rate(self, work: Training | Call) -> Rate | None:
-        """Returns a run's rate; None where there is nothing to probe, or probes fail.
-
-        Raises MissingDataError if its data are not there.
-        """
-        for name in work.data_sets:
-            runner.fingerprint(name, self._data_dir)  # To load them is no part of a run.
-        kept.forget()  # To build is.
-        with contextlib.suppress(_FailedError):
-            if isinstance(work, Training):
-                return self._of_training(work.flags)
-            if work.scales_with == "flags":
-                return self._of_training(Training(work.arguments["flags"]).flags)
-            if work.scales_with is not None and work.start is None:
-                return self._of_call(work, work.scales_with)
-        return None
-
-    def _of_training(self, flags: Mapping[str, str]) -> Rate:
-        made = setup.of_flags(flags, seed=0, data_dir=self._data_dir)
-        trainers, rounds = processes.trainers(made, flags["method"]), made.settings.rounds
-        steps, clients = trainers.steps(range(rounds), made.training), len(trainers.schedule(0))
-        evaluations = math.ceil(rounds / made.settings.eval_every)
-        probed = {name: value for name, value in flags.items() if name not in _WITHOUT_EFFECT}
-        if made.training.acquisition is not None:
-            # A round of several acquisitions takes as long as several rounds of one.
-            rounds *= made.training.acquisition.per_round
-            probed["acquisitions_per_round"] = "1"
-        most = max(1, math.ceil(steps / rounds / clients))  # Steps of a client in a round.
-        least = min(most, max(1, _FEW_STEPS // clients))
-
-        def measure(local_steps: int) -> _Probe:
-            more = {"rounds": _ROUNDS if local_steps == least else _LONGER_ROUNDS}
-            more |= {"eval_every": more["rounds"] // 2, "local_steps": local_steps}
-            if local_steps > least and "new_test" in probed:
-                more["new_test"] = False  # It is part of the first one's start.
-            return self._measured(Training({**probed, **more}))
-
-        first, last, step = _lengthened(measure, least, most)
-        rest = rounds * (first.seconds - step * first.length) + steps * step
-        return Rate(first.start, rest + evaluations * first.evaluation, last.cores)
-
-    def _of_call(self, call: Call, name: str) -> Rate:
-        if not name:
-            return Rate(self._measured(call).seconds, 0.0, 1.0)
-        given, flags = call.arguments, call.arguments.get("flags", {})
-        most = int(given[name] if name in given else flags[name])
-        least = min(_FEW, most)
-
-        def measure(length: int, key: str = "") -> _Probe:
-            own = {name: length} if name in given else {"flags": {**flags, name: str(length)}}
-            probed = dataclasses.replace(call, arguments={**given, **own})
-            return self._measured(probed, length, key)
-
-        first = measure(least, ", first")  # It builds what the others find built.
-        _, last, slope = _lengthened(measure, least, most)
-        return Rate(first.seconds - least * slope, most * slope, last.cores)
-
-    def _measured(self, work: Training | Call, length: float = 0.0, key: str = "") -> _Probe:
-        """Makes a probe, of this length if it is of a function, unless it was made."""
-        key = identity.name(work) + key
-        if key not in self._made:
-            with tempfile.TemporaryDirectory() as folder:
-                task = Task(Cell("probe", work), 0, Path(folder, "probe"))
-                began = time.process_time()
-                run = runner.make(task, data_dir=self._data_dir)
-                busy = time.process_time() - began
-                if run is None or run.status is not Status.OK:
-                    print(f"  {run and run.error}", file=sys.stderr)
-                    raise _FailedError
-                seconds = run.record["seconds"]
-                found = _Probe(length, seconds, busy / seconds)
-                self._made[key] = _of_rounds(run, found) if isinstance(work, Training) else found
-        return _Probe(*self._made[key])
-
-
-def _of_rounds(run: Run, whole: _Probe) -> _Probe:
-    """Returns what the probe of a training says of its rounds."""
-    rows = records.read_table(run.files / "times.csv")
-    # The start includes the warm-up of the first round and of the first of two evaluations.
-    seconds = statistics.mean(float(row["training_seconds"]) for row in rows[1:])
-    evaluation = float(rows[-1]["evaluation_seconds"])
-    rest = len(rows) * seconds + 2 * evaluation
-    start, cores = max(0.0, whole.seconds - rest), whole.cores
-    if rest > start / 2:  # A start keeps little more than one core busy; for less it would count.
-        cores = (cores * whole.seconds - start) / rest
-    length = run.metrics["steps_total"] / len(rows)
-    return _Probe(length, seconds, cores, evaluation, start)
-
-
-def _lengthened(
-    measure: Callable[[int], _Probe], least: int, most: int
-) -> tuple[_Probe, _Probe, float]:
-    """Makes longer and longer probes, until what more steps take is more than noise.
-
-    Returns the first probe, the last one, and the seconds that one more step adds.
+    `measured` is given what is run, and a text that tells probes of the same apart.
     """
-    length, first = least, measure(least)
-    last = first
-    while length < most and last.seconds < first.seconds + _DIFFERENCE_SECONDS:
-        length = min(most, length * int(min(16, max(4, 1 / last.seconds))))
-        last = measure(length)
-    more = last.length - first.length
-    return first, last, max(0.0, last.seconds - first.seconds) / more if more else 0.0
+    if isinstance(work, Training):
+        return _of_training(work.flags, measured)
+    if work.scales_with == "flags":
+        return _of_training(Training(work.arguments["flags"]).flags, measured)
+    if work.scales_with is None or work.start is not None:
+        return None
+    return _of_call(work, work.scales_with, measured)
+
+
+def _of_training(flags: Mapping[str, str], measured: Callable[..., Probe]) -> Rate:
+    config = RunConfig.of(**flags)
+    rounds, probed = config.run.rounds, {k: flags[k] for k in flags if k not in _WITHOUT_EFFECT}
+    evaluations = math.ceil(rounds / config.run.eval_every)
+    if config.training.acquisitions_per_round is not None:
+        # A round of several acquisitions takes as long as several rounds of one.
+        rounds *= config.training.acquisitions_per_round
+        probed["acquisitions_per_round"] = "1"
+    few = min(_ROUNDS, rounds)
+    found = measured(Training({**probed, "rounds": few, "eval_every": 1}))
+    rest = few * (found.one_round + found.evaluation)
+    start = max(0.0, found.seconds - rest)
+    # A start keeps little more than one core busy; beside a long one, that would count.
+    is_long = start > 2 * rest
+    cores = found.busy / found.seconds if is_long else (found.busy - start) / rest
+    return Rate(start, rounds * found.one_round + evaluations * found.evaluation, cores)
+
+
+def _of_call(call: Call, name: str, measured: Callable[..., Probe]) -> Rate:
+    if not name:
+        return Rate(measured(call).seconds, 0.0, 1.0)
+    given, flags = call.arguments, call.arguments.get("flags", {})
+    most = int(given[name] if name in given else flags[name])
+
+    def made(length: int, key: str = "") -> Probe:
+        own = {name: length} if name in given else {"flags": {**flags, name: str(length)}}
+        return measured(dataclasses.replace(call, arguments={**given, **own}), key)
+
+    first = made(_SHORT, ", first")  # It builds what the others find built.
+    short, long = made(_SHORT), made(_LONG)
+    slope = max(0.0, long.seconds - short.seconds) / (_LONG - _SHORT)
+    start = max(0.0, first.seconds - _SHORT * slope)
+    return Rate(start, most * slope, long.busy / long.seconds)
+
+
+def _measured(
+    made: dict[str, Any], data_dir: str | None, work: Training | Call, key: str = ""
+) -> Probe:
+    """Makes a probe, unless it is among those that were made before, by what was run."""
+    key = identity.name(work) + key
+    if key not in made:
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.process_time()
+            run = runner.make(
+                Task(Cell("probe", work), 0, Path(folder, "probe")), data_dir=data_dir
+            )
+            busy = time.process_time() - began
+            if run is None or run.status is not Status.OK:
+                print(f"  {run and run.error}", file=sys.stderr)
+                raise _FailedError
+            medians = []
+            if isinstance(work, Training):
+                rows = records.read_table(run.files / "times.csv")
+                for name in ("training_seconds", "evaluation_seconds"):
+                    medians.append(statistics.median(float(r[name]) for r in rows[1:] or rows))
+            made[key] = Probe(run.record["seconds"], busy, *medians)
+    return Probe(*made[key])
 
 
 def _read(task: Task) -> tuple[Path, dict[str, Any], dict[str, dict[str, Any]]]:

@@ -599,17 +599,15 @@ DATA = [
 
 # --- Tables, comparisons, reports -------------------------------------------------------------
 
-_TABLE, _COMPARE, _REPORT = "experiments.reproduce", "experiments.compare", "experiments.report"
+_TABLE, _SWEEP, _REPORT = "experiments.reproduce", "experiments.sweep", "experiments.report"
 _HETEROGENEITY = "experiments.heterogeneity"
-MATRIX_FLAGS = (
-    "--datasets=digits --partitions=iid --methods=fed_avg --seeds=1 --set=rounds=1 --jobs=1"
-)
+MATRIX_FLAGS = "--over=method=fed_avg --set=partition=iid --seeds=1 --set=rounds=1 --jobs=1"
 _AGAIN = MATRIX_FLAGS + " --output_dir={in}/out"
-MATRIX = pathlib.Path()  # What `compare` made with these flags; the test puts its folder here.
+MATRIX = pathlib.Path()  # What a sweep made with these flags; the test puts its folder here.
 
 
 def matrix(change: Callable[[dict], Any] | str) -> Maker:
-    """Makes a comparison whose `result.json` was changed: to a text, or by a function."""
+    """Makes a sweep whose `result.json` was changed: to a text, or by a function."""
 
     def make(folder: pathlib.Path) -> None:
         shutil.copytree(MATRIX, folder / "out")
@@ -625,20 +623,28 @@ def matrix(change: Callable[[dict], Any] | str) -> Maker:
 
 
 PROGRAMS = [
-    Row("--runtime=ray", "programs of many runs have --engine=ray", program=_COMPARE),
-    Row("--engine=slurm", "--engine=slurm", program=_COMPARE),
-    Row("--jobs=0", "--jobs=0: expected a whole number", program=_COMPARE),
-    Row("--datasets=nope", "--dataset=nope: should be one of", program=_COMPARE),
-    Row("--methods=hdafl,hdafl", "all once; found 'method=hdafl,hdafl'", program=_COMPARE),
-    Row("--set=rounds", "--set takes name=value", program=_COMPARE),
-    Row("--set=seed=3", "A study itself gives its runs the flags seed", program=_COMPARE),
-    Row("--output_dir=", "--output_dir is empty: name a folder", program=_COMPARE),
-    Row(MATRIX_FLAGS + " --output_dir={in}/a", "{in}/a", program=_COMPARE, makes=file("a")),
+    Row("--runtime=ray", "programs of many runs have --engine=ray", program=_SWEEP),
+    Row("--engine=slurm", "--engine=slurm", program=_SWEEP),
+    Row("--jobs=0", "--jobs=0: expected a whole number", program=_SWEEP),
+    Row("--over=dataset=nope", "--dataset=nope: should be one of", program=_SWEEP),
+    Row("--over=method=hdafl,hdafl", "all once; found 'method=hdafl,hdafl'", program=_SWEEP),
+    Row("--set=rounds", "--set takes name=value", program=_SWEEP),
+    Row(
+        "--over=method=hdafl --set=seed=3",
+        "A study itself gives its runs the flags seed",
+        program=_SWEEP,
+    ),
+    Row(
+        "--over=method=hdafl --output_dir=",
+        "--output_dir is empty: name a folder",
+        program=_SWEEP,
+    ),
+    Row(MATRIX_FLAGS + " --output_dir={in}/a", "{in}/a", program=_SWEEP, makes=file("a")),
     *(
         Row(
             f"{MATRIX_FLAGS} --output_dir={{in}}/out",
             "result.json",
-            program=_COMPARE,
+            program=_SWEEP,
             makes=matrix(change),
         )
         for change in (
@@ -703,7 +709,7 @@ STOPS = [
             MATRIX_FLAGS,
             "Stopped: the same command goes on",
             STOPPED,
-            _COMPARE,
+            _SWEEP,
             request={"interrupt": f},
         )
         for f in ("experiments.study.runner:plan", "experiments.run.one:train_method")
@@ -717,7 +723,7 @@ STOPS = [
             MATRIX_FLAGS,
             "/run.sqlite cannot be written",
             FAILS,
-            _COMPARE,
+            _SWEEP,
             request={"max_file_bytes": size},
         )
         for size in (4_000, 20_000)

@@ -5,7 +5,6 @@ import pathlib
 
 import pytest
 
-from experiments.run import setup
 from experiments.study import rates, runner
 from experiments.study.experiment import Call, Cell, Training
 from experiments.study.runner import Task
@@ -57,38 +56,29 @@ def test_what_cannot_be_probed_is_unknown(tmp_path):
     assert rates.expected(task) is None
 
 
-def test_a_trainings_time_is_made_of_rounds_steps_and_evaluations(tmp_path, monkeypatch):
-    """60 rounds of 24 steps of three clients each, evaluated in every third round."""
-    training = Training({**FLAGS, "rounds": 60, "local_steps": 24, "eval_every": 3})
-    of_steps = {}
+def test_a_trainings_time_is_made_of_its_start_rounds_and_evaluations():
+    """60 rounds, evaluated in every seventh: four rounds with an evaluation each are measured."""
 
-    def measured(self, work):
-        steps = 3 * int(work.flags["local_steps"])
-        of_steps[steps] = int(work.flags["rounds"])
-        return rates._Probe(steps, 0.5 + 0.01 * steps, 1.0, evaluation=0.25, start=4.0)
+    def measured(work):
+        assert work.flags["rounds"] == "4" and work.flags["eval_every"] == "1"
+        assert "goal_accuracy" not in work.flags
+        return rates.Probe(8.0, 14.0, one_round=0.75, evaluation=0.25)
 
-    monkeypatch.setattr(rates.Probing, "_measured", measured)
-    rate = rates.Probing({}, None).rate(training)
-    assert rate.start == 4.0 and rate.rest == pytest.approx(60 * (0.5 + 0.01 * 72) + 20 * 0.25)
-    assert set(of_steps) == {72}  # Fewer than the steps of a first probe.
+    goal = {"goal_accuracy": 0.9, "goal_selection": "test"}
+    rate = rates.rate(Training({**FLAGS, "rounds": 60, "eval_every": 7, **goal}), measured)
+    # The start keeps one core busy, 4 s, so that the rounds keep 10 s / 4 s busy.
+    assert rate == (4.0, pytest.approx(60 * 0.75 + 9 * 0.25), 2.5)
 
 
-def test_many_steps_are_extrapolated_from_two_lengths(monkeypatch):
-    """Ten epochs of about 30 steps of three clients each: too many for a probe."""
-    training = Training({**FLAGS, "rounds": 5, "local_epochs": 10, "batch_size": 16})
-    lengths = []
+def test_a_round_of_several_acquisitions_is_several_rounds():
+    flags = {**FLAGS, "acquisition": "random", "acquisition_size": 10, "rounds": 2}
 
-    def measured(self, work):
-        lengths.append(3 * int(work.flags["local_steps"]))
-        assert "local_epochs" not in work.flags
-        return rates._Probe(lengths[-1], 0.2 + 0.01 * lengths[-1], 1.0)
+    def measured(work):
+        assert work.flags["acquisitions_per_round"] == "1"
+        return rates.Probe(8.0, 8.0, one_round=1.0)
 
-    monkeypatch.setattr(rates.Probing, "_measured", measured)
-    rate = rates.Probing({}, None).rate(training)
-    made = setup.of_flags(training.flags, seed=0)
-    steps = sum(10 * -(-int(n) // 16) for n in made.population.num_train_examples)
-    assert len(lengths) == 2 and max(lengths) < steps
-    assert rate.rest == pytest.approx(5 * (0.2 + 0.01 * steps))
+    rate = rates.rate(Training({**flags, "acquisitions_per_round": 10}), measured)
+    assert rate.rest == 20.0
 
 
 def test_cells_that_differ_in_length_and_seed_share_probes(tmp_path, capfd):

@@ -92,6 +92,25 @@ def test_a_rate_and_a_plugin_methods_own_parameter_in_one_command(tmp_path):
     assert np.isclose(gap, chosen["hdafl"] - chosen["scaled"])
 
 
+@pytest.mark.slow
+def test_methods_are_compared_across_data_sets_and_partitions(tmp_path):
+    partitions = "--over=partition=iid,disjoint_classes"
+    argv = ["--over=method=hdafl,fed_avg", "--over=dataset=digits", partitions, "--seeds=2"]
+    argv += ["--set=rounds=1", "--set=local_steps=1", f"--output_dir={tmp_path}"]
+    assert sweep.main(argv) == 0
+    page = (tmp_path / "sweep" / "index.html").read_text()
+    assert "python -m experiments.sweep --over=method=hdafl,fed_avg" in page
+    rows = list(csv.DictReader((tmp_path / "sweep" / "sweep-runs-quick.csv").open()))
+    assert [(row["row"], row["column"]) for row in rows] == [
+        (method, f"digits/{partition}")
+        for method in ("hdafl", "fed_avg", "fed_avg - hdafl")
+        for partition in ("iid", "disjoint_classes")
+    ]
+    assert all(row["low"] and row["seeds"] == "2" for row in rows)
+    means = [float(row["ours"]) for row in rows]
+    assert means[4:] == pytest.approx([means[2] - means[0], means[3] - means[1]])
+
+
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
