@@ -9,9 +9,9 @@ import atexit
 import contextlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import os
 import sys
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,45 @@ if not sys.warnoptions:
 _LATER = {"tensorflow_probability", "tensorflow_federated.python.core.environments.jax"}
 
 
-class _Later(importlib.abc.MetaPathFinder):
+class _Waiting(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        # AutoGraph and others ask all modules for such names.
+        if name.startswith("__") and name != "__version__":
+            raise AttributeError(name)
+        self.__class__ = types.ModuleType  # type: ignore[assignment]
+        spec: Any = self.__spec__
+        spec.loader.run(self)
+        return getattr(self, name)
+
+
+class _Later(importlib.abc.Loader):
+    def __init__(self, loader: Any):
+        self._loader = loader
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return _Waiting(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Leaves it to `run`."""
+
+    def run(self, module: Any) -> None:
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         asking = sys.modules.get("tensorflow.lite.python.util")
         if name == "jax" and asking is not None and not hasattr(asking, "_xla_computation"):
             # Of all converters to TensorFlow Lite it lacks one then.
             raise ModuleNotFoundError("TensorFlow starts without JAX.", name=name)
         found = importlib.machinery.PathFinder.find_spec(name, path) if name in _LATER else None
-        if found is not None and found.loader is not None:
-            found.loader = importlib.util.LazyLoader(found.loader)
+        if found is not None:
+            found.loader = _Later(found.loader)
         return found
 
 
-sys.meta_path.insert(0, _Later())
+sys.meta_path.insert(0, _Finder())
 
 _AUTOGRAPH = "__autograph_generated_file"
 
