@@ -49,7 +49,7 @@ EXPERIMENT = s.Experiment(
         s.claim(_OWN, {f"1 - other images, {d}": 1 - _others(d) for d in DEVICES}, form=_COUNT),
         s.claim(_MOST, _KNOWN, form=_COUNT),
         s.claim(
-            "MixFL learns another distribution than AveFL: further than more data takes AveFL.",
+            "Ours: MixFL learns another distribution than AveFL: more so than with more data.",
             {"distance of MixFL - of AveFL with 20 acquisitions": _OF_MIX - _OF_LONGER},
         ),
     ],

@@ -68,7 +68,7 @@ EXPERIMENT = s.Experiment(
     ],
     claims=[
         s.claim(
-            "OptFL and MixFL learn different distributions: more so than AveFL with more data.",
+            "Ours: OptFL's and MixFL's distributions differ more than AveFL's with more data.",
             {f"OptFL to MixFL - AveFL to AveFL, {row}": _unlike(**c) for row, c in _CASES.items()},
         ),
         _like_mix(OPT),

@@ -35,7 +35,7 @@ EXPERIMENT = s.Experiment(
     claims=[
         *table3.claims(_DATA, _PARTITIONS),
         s.claim(
-            f"{DISJOINT} ({_DATA}): FedAvg is at 19.51 % at most, the highest that is printed.",
+            f"Ours: {DISJOINT} ({_DATA}): FedAvg is at 19.51 % at most, the highest printed.",
             {f"19.51 % - FedAvg, C = {c}": 0.1951 - _fed_avg(c) for c in SELECTED[DISJOINT]},
         ),
     ],

@@ -90,7 +90,7 @@ EXPERIMENT = s.Experiment(
             form=s.Form(digits=4),
         ),
         s.claim(
-            "Ours: they still do for an attacker who knows WAFFLe's private part",
+            "Ours: those on FedAvg correlate more, even if WAFFLe's private part is known",
             _more(f"{WAFFLE}, private part known", PRIVATE, "correlation"),
             form=s.Form(digits=4),
         ),

@@ -1,5 +1,7 @@
 """Table 1 of WAFFLe: local test accuracy and numbers of parameters; half its runs are Table 2's."""
 
+import itertools
+
 import numpy as np
 
 import experiments.study as s
@@ -90,15 +92,15 @@ def _claims(data: str) -> list[s.Claim]:
     behind = settings.by_place(_ROWS)[row, _ALL].value - _GROUPS[row, "Minority"].value
     size = {m: s.metric(f"{data}/unimodal/{m}", "parameters_total") for m in METHODS}
     found = {
-        "WAFFLe's advantage is especially apparent with sub-populations.": {
+        f"({data}) WAFFLe's advantage is especially apparent with sub-populations.": {
             "lead over the best, multimodal - unimodal": lead
         },
-        "With WAFFLe the minority performs on par with all clients: the difference is no larger "
-        f"than the printed {behind:.2f} points.": {
+        f"({data}) With WAFFLe the minority performs on par with all clients: the difference is no "
+        f"larger than the printed {behind:.2f} points.": {
             "printed difference - |all - minority|": behind / 100 - abs(everybody - minority)
         },
-        "Each client uses a small subset of the factors: less than half.": sparse,
-        "Clients reuse factors: more than independent choices would.": reused,
+        f"Ours: ({data}) On average a client uses less than half of the factors.": sparse,
+        f"Ours: ({data}) Clients reuse factors more than independent choices would.": reused,
     }
     fewer = f"({data}) WAFFLe has fewer parameters in all than the baselines' single model."
     accurate = "WAFFLe's local test accuracy is higher than the baselines'."
@@ -113,7 +115,7 @@ def _claims(data: str) -> list[s.Claim]:
             for of, cell in waffle.items()
         ),
         s.claim(fewer, {f"{m} - {WAFFLE}": size[m] - size[WAFFLE] for m in BASELINES}, form=_COUNT),
-        *(s.claim(f"({data}) {text}", checks) for text, checks in found.items()),
+        *itertools.starmap(s.claim, found.items()),
     ]
 
 
