@@ -21,6 +21,7 @@ ELSEWHERE = (
     "CONTRIBUTING.md",
     "embeddings/README.md",
     "experiments/*/README.md",
+    "experiments/*/claims.md",
     "experiments/deploy/*",
     "experiments/*/*.ipynb",
     "experiments/*/*.png",

@@ -45,7 +45,8 @@ def _close(found: Any, wanted: Any, path: str) -> None:
     if isinstance(wanted, bytes) or np.asarray(wanted).dtype == object:
         _equal(found, wanted, path)
     else:
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6, err_msg=path)
+        # SCAFFOLD divides the difference of two models by rate and steps, and its rounding too.
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=5e-6, err_msg=path)
 
 
 @pytest.fixture(scope="session")

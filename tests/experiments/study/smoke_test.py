@@ -22,6 +22,9 @@ EXPERIMENTS = [
     for one in papers.all_experiments()
 ]
 
+# Layers in rows of Figure 10 of the edge ensembles that scale smoke's network does not have.
+LACKING = (", conv_3", ", conv_4")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -50,6 +53,9 @@ def test_every_printed_place_is_filled_with_a_finite_number(experiment, section)
     entries = {e[:2]: e for entries in section.tables.values() for e in entries}
     assert {(p.row, p.column) for p in experiment.printed} <= set(entries)
     for place, entry in entries.items():
+        if place[0].endswith(LACKING):
+            assert entry.ours == "not determined"
+            continue
         assert entry.found is not None, f"{place}: {entry.ours}"
         assert math.isfinite(entry.found.mean), place
 
