@@ -58,7 +58,7 @@ class Settings:
       rounds: Number of rounds, the greatest where there is a goal.
       seed: All of the run's draws follow from it.
       eval_every: Clients are evaluated after this many rounds, and after the last.
-      evaluation_cohorts: Who is evaluated after how many rounds; all by default.
+      evaluation_cohorts: Which clients are evaluated after how many rounds; all by default.
       checkpoint_every: Likewise for checkpoints.
       states_in_memory: Whether client states stay in memory, and examples as tensors; otherwise
         both are read in each round, states from the checkpoint file, to which they return.
