@@ -1,5 +1,6 @@
 """Everything is executed by TFF's worker and in this process, on 1 and 2 threads."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from tff_het.backend.names import tff
 
 THREADS = (1, 2)
 
-Everywhere = Callable[[Callable[[], Any]], Any]
+Everywhere = Callable[..., Any]
 
 
 def assert_same(found: Any, wanted: Any, check: Callable[..., None], path: str = "") -> None:
@@ -41,12 +42,11 @@ def _equal(found: Any, wanted: Any, path: str) -> None:
     np.testing.assert_array_equal(found, wanted, path)
 
 
-def _close(found: Any, wanted: Any, path: str) -> None:
+def _close(found: Any, wanted: Any, path: str, atol: float = 1e-6) -> None:
     if isinstance(wanted, bytes) or np.asarray(wanted).dtype == object:
         _equal(found, wanted, path)
     else:
-        # SCAFFOLD divides the difference of two models by rate and steps, and its rounding too.
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=5e-6, err_msg=path)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=atol, err_msg=path)
 
 
 @pytest.fixture(scope="session")
@@ -78,17 +78,17 @@ def in_process(contexts) -> Iterator[InProcessContext]:
 
 
 @pytest.fixture(scope="session")
-def everywhere(worker, contexts, same, alike) -> Everywhere:
+def everywhere(worker, contexts, same) -> Everywhere:
     """Runs a program everywhere; checks and returns what it gives."""
 
-    def run(program: Callable[[], Any]) -> Any:
+    def run(program: Callable[[], Any], atol: float = 1e-6) -> Any:
         with tff.framework.get_context_stack().install(worker):
             wanted = program()
         found = []
         for context in contexts.values():
             with tff.framework.get_context_stack().install(context):
                 found.append(program())
-        alike(found[0], wanted)
+        assert_same(found[0], wanted, functools.partial(_close, atol=atol))
         for other in found[1:]:
             same(other, found[0])
         return found[0]

@@ -79,7 +79,8 @@ def rounds(process):
 @pytest.mark.parametrize("method", methods.names())
 def test_methods(everywhere, method):
     process = build(method, **OPTIONS.get(method, {}))
-    everywhere(lambda: rounds(process))
+    # SCAFFOLD divides the difference of two models by rate and steps, and its rounding too.
+    everywhere(lambda: rounds(process), atol=5e-6 if method == "scaffold" else 1e-6)
 
 
 def test_stateful_method(everywhere):
