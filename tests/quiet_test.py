@@ -7,7 +7,7 @@ PROGRAM = """
 import sys
 import tff_het
 import numpy as np
-import tensorflow_federated as tff
+from tff_het.backend.names import tff
 
 print(sorted({"jax", "tensorflow_probability.python"} & {*sys.modules}))
 
