@@ -1,6 +1,7 @@
 """Each row of `bad_inputs.py`, run by the programs themselves: one line, a code, nothing left."""
 
 import collections
+import functools
 import os
 import pathlib
 import subprocess
@@ -63,24 +64,36 @@ def test_row(row, forks, tmp_path):
         assert content(tmp_path) == before
 
 
+def results(
+    forks: Programs, folder: pathlib.Path, program: str, flags: str, *requests
+) -> dict[str, bytes]:
+    """Runs a command once for each request, and returns what the last run left."""
+    argv = ["-m", program, *flags.split(), f"--output_dir={folder / 'out'}"]
+    for request in requests:
+        ended = forks.run(argv, folder, **request)
+    assert ended.code == WORKS, ended.printed
+    return {
+        path: data
+        for path, data in content(folder).items()
+        if path.endswith((".csv", "summary.json", "weights.npz", ".md", ".png"))
+        and not path.endswith("times.csv")
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(forks, tmp_path_factory):
+    """What a command leaves that nothing stops; rows share commands."""
+    return functools.cache(
+        lambda *command: results(forks, tmp_path_factory.mktemp("whole"), *command, {})
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", bad_inputs.STOPS, ids=name_of)
-def test_what_was_stopped_goes_on_to_the_same_bytes(row, forks, tmp_path):
-    results = {}
-    for name, requests in (("whole", [{}]), ("stopped", [row.request, {}])):
-        folder = tmp_path / name
-        folder.mkdir()
-        argv = ["-m", row.program, *row.flags.split(), f"--output_dir={folder / 'out'}"]
-        for request in requests:
-            ended = forks.run(argv, folder, **request)
-        assert ended.code == WORKS, ended.printed
-        results[name] = {
-            path: data
-            for path, data in content(folder).items()
-            if path.endswith((".csv", "summary.json", "weights.npz", ".md", ".png"))
-            and not path.endswith("times.csv")
-        }
-    assert results["stopped"] == results["whole"] and results["whole"]
+def test_what_was_stopped_goes_on_to_the_same_bytes(row, forks, whole, tmp_path):
+    expected = whole(row.program, row.flags)
+    assert expected
+    assert results(forks, tmp_path, row.program, row.flags, row.request, {}) == expected
 
 
 def test_where_one_method_diverges_the_others_are_trained(forks, tmp_path):

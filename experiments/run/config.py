@@ -45,6 +45,8 @@ class Data:
       local_test_fraction: Test each client on this share of its own training examples; the data
         set's test examples go to no client. Default: they are split over clients as the training
         examples are.
+      merge_test: With --local_test_fraction: first make the data set's test examples training
+        examples, as PFLlib does.
       validation_fraction: Share of each client's training examples that is held out for validation.
     """
 
@@ -58,6 +60,7 @@ class Data:
     selection_examples: Count = 0
     allow_empty_test: bool = False
     local_test_fraction: _PartHeldOut | None = None
+    merge_test: bool = False
     validation_fraction: _PartHeldOut = 0.0
 
 
@@ -256,6 +259,7 @@ _BELONGING: dict[str, tuple[str, ...]] = {
     "aggregator=dp": ("noise_multiplier", "update_clip_norm", "delta"),
     "aggregator=compressed": ("quantization_bits", "quantization_threshold"),
     "client_optimizer=sgd": ("client_momentum",),
+    "local_test_fraction": ("merge_test",),
     "protected": ("adversary_weights", "adversary_layer", "adversary_steps"),
     "acquisition": (
         *("acquisition_size", "acquisitions_per_round", "pool_size", "kept_per_class"),

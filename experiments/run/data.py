@@ -52,6 +52,8 @@ def deal(config: RunConfig) -> Dealt:
         raise ValueError(error) from error
     if data.positive_label is not None:
         dataset = dataset.one_against_rest(data.positive_label)
+    if data.merge_test:
+        dataset = dataset.with_test_in_train()
     at_server = partitions.set_apart(
         len(dataset.train["y"]),
         initial=data.initial_examples,

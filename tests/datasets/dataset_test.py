@@ -115,6 +115,13 @@ def test_one_against_rest():
         data.one_against_rest("dog")
 
 
+def test_with_test_in_train():
+    data = make_dataset()
+    both = data.with_test_in_train()
+    np.testing.assert_array_equal(both.train["y"], [0, 1, 2, 0, 2, 1])
+    assert both.train["x"].shape == (6, 2) and len(both.test["y"]) == 2
+
+
 def with_questions(train, test=((1, 0), (0, 0)), dtype=np.int32, **changes):
     data = make_dataset()
     return make_dataset(

@@ -45,9 +45,7 @@ KILLS = [
 KEEPING = {"in_process": (), "worker": ("--client_store=disk", "--checkpoint_every=3")}
 
 
-@pytest.fixture(
-    scope="module", params=["in_process", pytest.param("worker", marks=pytest.mark.slow)]
-)
+@pytest.fixture(scope="module", params=["in_process", "worker"])
 def long(request) -> tuple[str, ...]:
     """The flags of the long run, on each runtime."""
     return (*RUN, f"--rounds={ROUNDS}", f"--runtime={request.param}")
@@ -82,6 +80,7 @@ def assert_prefix(folder: pathlib.Path, reference: dict[str, bytes]) -> None:
             assert reference[f"hdafl/{name}"].startswith(text) and text.endswith(b"\n")
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, long, keeping):
     command = (*long, *keeping, f"--output_dir={tmp_path}")
     begun = []

@@ -20,6 +20,7 @@ from tff_het.simulation.cohorts import uniform
 ROOT = pathlib.Path(__file__).parents[2]
 METHODS = ("hdafl", "fed_avg")
 CLIENTS, COHORT, ROUNDS = 5, 3, 5
+_OTHERS = [name for name in runtime.RUNTIMES if name != "in_process"]
 # Not every client in every round, and not every row with an evaluation.
 RUN = (f"--clients_per_round={COHORT}", "--eval_every=2", f"--rounds={ROUNDS}")
 
@@ -65,7 +66,9 @@ def rows(path: pathlib.Path) -> list[dict[str, str]]:
 # --- The same seed ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("runtime_name", list(runtime.RUNTIMES))
+@pytest.mark.parametrize(
+    "runtime_name", ["in_process", *(pytest.param(n, marks=pytest.mark.slow) for n in _OTHERS)]
+)
 def test_same_seed_gives_the_same_bytes(two_runs_on, tools, runtime_name):
     (one, two), _ = two_runs_on(runtime_name)
     assert tools.results(one, METHODS) == tools.results(two, METHODS)

@@ -15,8 +15,6 @@ from transcription import (
 
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 
 def mixed(v, u, alpha):
     return [alpha * a + (1 - alpha) * b for a, b in zip(v, u, strict=True)]

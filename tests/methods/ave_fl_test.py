@@ -10,8 +10,6 @@ from tff_het.backend.names import tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 FEATURES, CLASSES, RATE = 5, 3, 0.4
 SIZES = (7, 30, 12)
 ELEMENT = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}

@@ -10,8 +10,6 @@ from tff_het.backend.names import tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 SEED, RATE, STEPS = 1, 0.4, 3
 FEATURES, UNITS, CLASSES = 3, 2, 2
 SIZES = {0: 7, 1: 3, 2: 5}

@@ -1,4 +1,7 @@
-"""What holds for every method; a new one is one more row of `CASES`."""
+"""What holds for every method; a new one is one more row of `CASES`.
+
+In this process; `backend/in_process/methods_test.py` compares each method with TFF's worker.
+"""
 
 import collections
 
@@ -26,8 +29,6 @@ from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.process import FederatedProcess
 
-pytestmark = pytest.mark.usefixtures("each_runtime")
-
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
 def case(request) -> Case:
@@ -35,7 +36,7 @@ def case(request) -> Case:
 
 
 @pytest.fixture(scope="module")
-def process(case, each_runtime) -> FederatedProcess:
+def process(case) -> FederatedProcess:
     return build(case, SEED)
 
 
@@ -149,6 +150,7 @@ def test_initial_values_follow_the_seed(process, start):
     assert_same_bits(process.initialize(), start)
 
 
+@pytest.mark.slow
 def test_another_seed_shares_all_but_the_initial_values(case, process, start):
     """And gives the bits that it gives where nothing is kept."""
 
@@ -222,6 +224,7 @@ def test_clients_without_examples_contribute_nothing(process, start):
     assert_same_bits(kept.model, empty["state"].model)
 
 
+@pytest.mark.slow
 def test_examples_from_files(process, start, tmp_path):
     """Examples that are read inside of the computation give the same bits."""
     clients = make_clients(process, start, ((4, 9), (0, 0), (7, 3)))

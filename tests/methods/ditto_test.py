@@ -6,8 +6,6 @@ from transcription import COHORTS, RATE, build, examples_of, federate, sgd, star
 
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 
 def written_out(process, strength: float):
     """Algorithm 1: the shared model, and each client's own."""

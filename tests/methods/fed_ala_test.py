@@ -19,8 +19,6 @@ from transcription import (
 from tff_het.evaluation import communication
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 ETA = 2.0
 
 

@@ -12,8 +12,6 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Weights
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 optimizers = tff.learning.optimizers
 
 BATCH = 4

@@ -11,8 +11,6 @@ from tff_het.backend.names import keras, tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 UNITS, EPSILON, MOMENTUM = 3, 1e-3, 0.9
 ELEMENT = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
 # In the model's order.

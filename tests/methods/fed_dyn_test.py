@@ -10,8 +10,6 @@ from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 NUM_CLIENTS = 3
 
 

@@ -5,8 +5,6 @@ import pytest
 import tensorflow as tf
 from transcription import COHORTS, SIZES, build, examples_of, federate, sgd, start_of
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 
 def written_out(process):
     """Algorithm 1: the base layers, and each client's personalization layers."""

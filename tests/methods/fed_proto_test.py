@@ -20,8 +20,6 @@ from transcription import (
 from tff_het.evaluation import communication
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 STRENGTH = 0.8
 
 

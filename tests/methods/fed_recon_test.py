@@ -12,8 +12,6 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
 from tff_het.models.model import ClientContext, Model, Variables, Weights
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 BATCH, ROUNDS, SEED = 4, 3, 1
 SIZES = (8, 9, 3)
 ELEMENT = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}

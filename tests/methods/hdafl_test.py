@@ -3,15 +3,12 @@
 import collections
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tff_het import methods, seeding
 from tff_het.backend.names import keras, tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 RATE, BATCH, EPOCHS = 0.2, 4, 2
 ELEMENT = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}

@@ -9,7 +9,6 @@ from transcription import COHORTS, FEATURES, SIZES, build, federate, loss, sgd, 
 
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
 CLUSTERS, KINDS = 2, 2
 
 

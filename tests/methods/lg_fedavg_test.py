@@ -12,8 +12,6 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import Variables
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 RATE, MOMENTUM, BATCH, EPOCHS = 0.2, 0.5, 4, 2
 ELEMENT = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
 SIZES = {0: 8, 1: 9, 2: 3}

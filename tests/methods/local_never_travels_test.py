@@ -16,8 +16,6 @@ from tff_het.backend.names import tff
 from tff_het.evaluation import communication
 from tff_het.learning import composer
 
-pytestmark = pytest.mark.usefixtures("each_runtime")
-
 CHANGED = 4  # A client.
 RATE = 0.0
 

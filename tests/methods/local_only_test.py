@@ -3,14 +3,11 @@
 import collections
 
 import numpy as np
-import pytest
 
 from tff_het import methods
 from tff_het.backend.names import keras, tff
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 SIZES = (8, 9, 3)
 ROUNDS, EPOCHS, BATCH, RATE = 2, 2, 4, 0.1

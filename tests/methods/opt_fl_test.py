@@ -11,18 +11,12 @@ from tff_het.backend.names import tff
 from tff_het.evaluation import communication
 from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures, networks
-from tff_het.simulation import feeding, runtime
+from tff_het.simulation import feeding
 
 CLASSES, FEATURES, SEED = 4, 8, 3
 ELEMENT = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
 # Client -> the classes that it has: nobody has all, one has more than the others.
 CLASSES_OF = {9: [0, 1], 3: [1, 2, 3], 6: [3]}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _here():
-    with runtime.use("in_process", clients_in_parallel=2):
-        yield
 
 
 def draw(classes, n: int, key: int) -> collections.OrderedDict:

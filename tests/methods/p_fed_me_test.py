@@ -15,8 +15,6 @@ from transcription import (
 
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 SETTINGS = {"proximal_strength": 3.0, "personal_rate": 0.05, "inner_steps": 3}
 
 

@@ -16,8 +16,6 @@ from transcription import (
     start_of,
 )
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 ALPHA, DELTA = 0.05, 1e-2
 
 

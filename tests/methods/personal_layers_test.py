@@ -20,8 +20,6 @@ from transcription import (
 
 from tff_het.methods.warning import MethodWarning
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 BODY, HEAD = (True, True, False, False), (False, False, True, True)
 
 

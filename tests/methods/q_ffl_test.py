@@ -14,8 +14,6 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.models import architectures
 from tff_het.models.model import ClientContext, Variables, Weights
 
-pytestmark = pytest.mark.usefixtures("worker")
-
 RATE, BATCH, ROUNDS, CLASSES = 0.1, 4, 2, 3
 # The first needs three batches for its loss, of which the last is short.
 SIZES = (150, 9, 3)

@@ -9,7 +9,6 @@ from tff_het.backend.names import tff
 from tff_het.learning.acquisition import Acquisition
 from tff_het.learning.local_training import LocalTraining
 
-pytestmark = pytest.mark.usefixtures("worker")
 EVERYBODY = ((0, 1, 2),) * 3
 
 

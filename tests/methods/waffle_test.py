@@ -16,17 +16,11 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.models import architectures, factorized, networks
 from tff_het.models.model import Variables
-from tff_het.simulation import cohorts, loop, runtime
+from tff_het.simulation import cohorts, loop
 from tff_het.simulation.start import Start, values_of
 
 FEATURES, CLASSES, SEED = 5, 3, 2
 TRAINING = LocalTraining(tff.learning.optimizers.build_sgdm(0.2), batch_size=4, epochs=3)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _in_process():
-    with runtime.use("in_process", clients_in_parallel=1):
-        yield
 
 
 def make(training=TRAINING, **options) -> FederatedProcess:

@@ -28,6 +28,9 @@ CASES = {
     "groups": {"num_clients": 5},
     "dirichlet": {"num_clients": 6, "alpha": 0.5},
     "multimodal": {"num_clients": 9, "minority_clients": 2, "minority_classes": [0, 3, 8]},
+    "niid_bench_classes": {"num_clients": 10},
+    "p_fed_me_classes": {"num_clients": 10},
+    "pfllib_classes": {"num_clients": 20},
 }
 
 
@@ -60,7 +63,7 @@ def test_seed_decides_and_no_example_is_owned_twice(name):
         for parts, size in ((partition.train, 1003), (partition.test, 407)):
             together = np.concatenate(parts)
             assert len(np.unique(together)) == len(together) <= size
-            if name not in ("shards", "multimodal"):
+            if name not in ("shards", "multimodal", "p_fed_me_classes"):
                 assert len(together) == size
     assert not any(same(made[0], other) for other in made[1:])
 
@@ -289,6 +292,6 @@ def test_unknown_partition_lists_the_known_ones():
 
 def test_options_are_recorded_with_defaults(tmp_path):
     partition = make("dirichlet")
-    assert partition.options == {"alpha": 0.5, "min_examples": 10}
+    assert partition.options == {"alpha": 0.5, "min_examples": 10, "capped": False}
     partition.save(tmp_path / "p.npz")
     assert same(partition, partitions.Partition.load(tmp_path / "p.npz"))

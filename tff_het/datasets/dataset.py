@@ -102,6 +102,11 @@ class Dataset:
         class_names = (rest, self.class_names[index])
         return dataclasses.replace(self, train=train, test=test, class_names=class_names)
 
+    def with_test_in_train(self) -> "Dataset":
+        """Returns it with its test examples behind the training examples, and in test as before."""
+        both = {key: np.concatenate([self.train[key], self.test[key]]) for key in self.train}
+        return dataclasses.replace(self, train=both)
+
     def statistics(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the training examples' `x`, for its last axis each.
 

@@ -133,6 +133,15 @@ def _normalised(x: tf.Tensor, layer: str) -> tf.Tensor:
     return keras.layers.ReLU()(keras.layers.BatchNormalization(name=f"norm_of_{layer}")(x))
 
 
+def cnn_pfllib(x: tf.Tensor, num_classes: int, layers: Layers):
+    """5x5x32, pool, 5x5x64, pool, 512 units, on inputs from -1 to 1 (PFLlib, Zhang et al. 2023).
+
+    582,026 parameters on 28 x 28 x 1 with 10 classes.
+    """
+    x = keras.layers.Rescaling(2.0, offset=-1.0)(x)
+    return convolutions_and_dense([32, 64], 5, [512], "valid")(x, num_classes, layers)
+
+
 def femnist_cnn(x: tf.Tensor, num_classes: int, layers: Layers):
     """LEAF's network (Caldas et al. 2018): 5x5x32, pool, 5x5x64, pool, 2048 units.
 
@@ -188,6 +197,10 @@ cnn_16_32 = convolutions_and_dense([16, 32], 5, [], "same")
 # The paper's count for CIFAR-10, 61,770, fits no padding.
 cnn_16_16 = convolutions_and_dense([16, 16], 3, [80, 60], "valid")
 """3x3x16, pool, 3x3x16, pool, 80 and 60 units, for CIFAR-10 (WAFFLe 2020)."""
+lenet5_84 = convolutions_and_dense([6, 16], 5, [120, 84], "valid")
+"""5x5x6, pool, 5x5x16, pool, 120 and 84 units: LeNet-5 as in NIID-Bench (Li et al. 2022)."""
+logistic = mlp([])
+"""Multinomial logistic regression."""
 cnn_edge = edge_cnn([64, 16, 32, 16], 128)
 """Four convolutions and 128 units, with dropout (Qian et al. 2019, Table I)."""
 cnn_edge_bn = edge_cnn([64, 16, 32, 16], 128, normalised=True)

@@ -81,3 +81,42 @@ def indices_by_value(values: np.ndarray, dealt: Sequence[Sequence[int]]) -> list
     kinds, kind = np.unique(values, return_inverse=True)
     owners = np.array([owner_of.get(value, -1) for value in kinds.tolist()], np.int64)
     return indices_by_owner(owners[kind], len(dealt))
+
+
+def counts_of(totals: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Examples of each class for each client: int [classes, clients].
+
+    Args:
+      totals: int [classes], how many examples there are of each class.
+      shares: float [classes, clients], of them; rows sum to 1, or to less.
+    """
+    bounds = np.rint(np.cumsum(shares, axis=1) * totals[:, None]).astype(np.int64)
+    return np.diff(bounds, axis=1, prepend=0)
+
+
+def by_shares(
+    train: Examples,
+    test: Examples,
+    rng: np.random.Generator,
+    classes: np.ndarray,
+    shares: np.ndarray,
+) -> Assignment:
+    """Gives clients shares of each class, of train and test alike.
+
+    Args:
+      classes: int [classes], all that `y` has; `rng` draws which of their examples are whose.
+      shares: float [classes, clients]; what a row lacks to 1 belongs to nobody.
+    """
+    dealt = [_deal(split["y"], classes, shares, rng) for split in (train, test)]
+    return Assignment(*dealt)
+
+
+def _deal(
+    labels: np.ndarray, classes: np.ndarray, shares: np.ndarray, rng: np.random.Generator
+) -> list[np.ndarray]:
+    counts = counts_of((labels == classes[:, None]).sum(axis=1), shares)
+    parts = []
+    for label, sizes in zip(classes, counts, strict=True):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        parts.append(np.split(rows, np.cumsum(sizes))[:-1])
+    return [np.concatenate(own) for own in zip(*parts, strict=True)]

@@ -6,7 +6,13 @@ import numpy as np
 
 from tff_het.kinds import Whole
 from tff_het.numbers import Number
-from tff_het.partitions.assignment import Assignment, Examples, require_count
+from tff_het.partitions.assignment import (
+    Assignment,
+    Examples,
+    by_shares,
+    counts_of,
+    require_count,
+)
 
 _MAX_TRIES = 100
 
@@ -20,6 +26,7 @@ def dirichlet(
     # NumPy's own draw never ends where powers of uniform numbers are all 0.
     alpha: Annotated[float, Number(1e-6)] = 0.5,
     min_examples: Whole = 10,
+    capped: bool = False,
 ) -> Assignment:
     """Spreads each class in proportions drawn from a Dirichlet distribution.
 
@@ -36,6 +43,8 @@ def dirichlet(
       alpha: Concentration, from 1e-6 on (each class to a single client): small for few clients
         per class, large for nearly i.i.d.
       min_examples: Training examples that each client gets at least.
+      capped: Give nothing of the next class to a client that has the average number of training
+        examples or more, as the code of NIID-Bench and PFLlib does.
 
     Raises:
       ValueError: No draw gave every client `min_examples`.
@@ -55,10 +64,12 @@ def dirichlet(
     most = 0
     for _ in range(_MAX_TRIES):
         proportions = rng.dirichlet(np.full(num_clients, alpha), size=len(classes))
-        fewest = _counts(train_totals, proportions).sum(axis=0).min()
+        if capped:
+            proportions = _capped(train_totals, proportions)
+        fewest = counts_of(train_totals, proportions).sum(axis=0).min()
         most = max(most, int(fewest))
         if fewest >= min_examples:
-            is_tested = _counts(test_totals, proportions).sum(axis=0).min() > 0
+            is_tested = counts_of(test_totals, proportions).sum(axis=0).min() > 0
             best = proportions if is_tested or best is None else best
             if is_tested:
                 break
@@ -68,25 +79,15 @@ def dirichlet(
             f" {num_train} training examples at alpha={alpha}: in the best one the smallest client"
             f" had {most}. Raise alpha, or lower num_clients or min_examples."
         )
-    return Assignment(
-        train=_deal(train["y"], classes, _counts(train_totals, best), rng),
-        test=_deal(test["y"], classes, _counts(test_totals, best), rng),
-    )
+    return by_shares(train, test, rng, classes, best)
 
 
-def _counts(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
-    """Examples of each class for each client: int [classes, clients], rows sum to `totals`."""
-    bounds = np.rint(np.cumsum(proportions, axis=1) * totals[:, None]).astype(np.int64)
-    bounds[:, -1] = totals  # The proportions' sum may miss 1 by a rounding error.
-    return np.diff(bounds, axis=1, prepend=0)
-
-
-def _deal(
-    labels: np.ndarray, classes: np.ndarray, counts: np.ndarray, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """Assigns the shuffled examples of each class according to `counts` [classes, clients]."""
-    parts = []
-    for label, sizes in zip(classes, counts, strict=True):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        parts.append(np.split(rows, np.cumsum(sizes)[:-1]))
-    return [np.concatenate(own) for own in zip(*parts, strict=True)]
+def _capped(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
+    """Takes classes from clients that have the average number of examples, one after the other."""
+    held = np.zeros(proportions.shape[1])
+    rows = []
+    for total, row in zip(totals, proportions, strict=True):
+        open_ = row * (held < totals.sum() / len(held))
+        rows.append(open_ / open_.sum())
+        held += rows[-1] * total
+    return np.array(rows)

@@ -22,6 +22,9 @@ PARTITIONS: Registry[Callable[..., Assignment]] = Registry(
         "groups": "tff_het.partitions.groups:groups",
         "iid": "tff_het.partitions.iid:iid",
         "multimodal": "tff_het.partitions.multimodal:multimodal",
+        "niid_bench_classes": "tff_het.partitions.as_released:niid_bench_classes",
+        "p_fed_me_classes": "tff_het.partitions.as_released:p_fed_me_classes",
+        "pfllib_classes": "tff_het.partitions.as_released:pfllib_classes",
         "shards": "tff_het.partitions.shards:shards",
     },
 )

@@ -17,6 +17,7 @@ def run(**changes):
         return fair.train(**settings | {"partition": "iid"} | SHORT | changes)
 
 
+@pytest.mark.slow
 def test_numbers():
     """The seed decides all of them; together means both attributes; the penalty matters."""
     numbers = run()

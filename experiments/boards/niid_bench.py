@@ -1,0 +1,86 @@
+"""Flower's `niid_bench` baseline: one model for all, where clients differ in their labels."""
+
+from collections.abc import Callable
+
+import experiments.study as s
+
+# The paper's SCAFFOLD takes plain SGD; the baseline's has momentum, and weights by examples.
+_METHODS = {
+    "FedAvg": {"method": "fed_avg", "client_momentum": 0.9},
+    "SCAFFOLD": {"method": "scaffold"},
+}
+_FED_PROX = {"method": "fed_prox", "client_momentum": 0.9}
+_PROX = "FedProx"
+# The printed value is the best of these, chosen by test data.
+_STRENGTHS = ("0.001", "0.01", "0.1", "1")
+_DATA = {"MNIST": "mnist", "FMNIST": "fashion_mnist"}
+_PARTITIONS = {
+    "Dirichlet .5": {"partition": "dirichlet", "dirichlet.alpha": 0.5, "dirichlet.capped": True},
+    "2 classes a client": {"partition": "niid_bench_classes"},
+}
+_COLUMNS = {f"{data}, {of}": f"{of}/{data}" for data in _DATA for of in _PARTITIONS}
+_PRINTED = {
+    "FedAvg": "FedAvg 98.89 96.86 88.09 78.10 ± 2.5",
+    "SCAFFOLD": "SCAFFOLD 99.07 96.92 88.44 33.80 ± 41",
+    _PROX: "FedProx 99.02 96.85 88.15 78.05",
+}
+_TRAINING = {
+    "num_clients": 10,
+    "model": "lenet5_84",
+    "standardize": True,
+    "initialization": "fan_in",
+    "batch_size": 64,
+    "client_learning_rate": 0.01,
+    "weight_decay": 1e-5,
+    "rounds": 50,
+    "local_epochs": 10,
+}
+_DIGITS = {"dataset": "digits", "model": "digits_cnn", "rounds": 2, "local_epochs": 1}
+_ACCURACY = "global_test_accuracy"
+
+
+def _cells(data: dict[str, dict]) -> tuple[s.Cell, ...]:
+    name, axes = "{partition}/{data}/{method}", {"partition": _PARTITIONS, "data": data}
+    prox = {f"{_PROX} {mu}": {**_FED_PROX, "proximal_strength": mu} for mu in _STRENGTHS}
+    return s.cells(name, _TRAINING, **axes, method=_METHODS) + s.cells(
+        name, _TRAINING, num_seeds=1, **axes, method=prox
+    )
+
+
+def _best(cell: str) -> s.Measure:
+    return s.of_curve(cell, _ACCURACY, lambda _, values: max(values))
+
+
+def _last(cell: str) -> s.Measure:
+    return s.metric(cell, _ACCURACY)
+
+
+def _table(title: str, of: Callable[[str], s.Measure], *, compare: bool) -> s.Table:
+    def measure(method: str, column: str) -> s.Measure:
+        found = [f"{method} {mu}" for mu in _STRENGTHS] if method == _PROX else [method]
+        return s.combined(max, *(of(f"{column}/{one}") for one in found))
+
+    return s.table(title, [*_PRINTED], _COLUMNS, measure, compare=compare)
+
+
+EXPERIMENT = s.Experiment(
+    "boards.niid_bench",
+    "NIID-Bench: accuracy of the global model, as Flower's baseline prints it",
+    scales={
+        "smoke": s.Scale(_cells(dict.fromkeys(_DATA, _DIGITS)), 1, "Only to see that it runs."),
+        "paper": s.Scale(
+            _cells({name: {"dataset": own} for name, own in _DATA.items()}),
+            3,
+            "The baseline's settings. FedProx: the best of four strengths by test data, 1 seed.",
+        ),
+    },
+    tables=[
+        _table("Best round, chosen by test data, as printed", _best, compare=True),
+        _table("Last round", _last, compare=False),
+    ],
+    printed=[
+        value
+        for row, quote in _PRINTED.items()
+        for value in s.printed(row, [*_COLUMNS], quote, "Flower's niid_bench")
+    ],
+)
