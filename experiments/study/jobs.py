@@ -27,11 +27,12 @@ from tff_het.simulation import ray_cluster, runtime
 _PAUSE_SECONDS = 1.0
 Failed = Mapping[Path, Mapping[str, Any]]
 """What is known of runs that have failed before."""
+Made = Iterator[tuple[Task, Run]]
 
 
 def run_all(
     tasks: Sequence[Task], count: int, *, data_dir: str | None, run: Callable | None = None
-) -> Iterator[tuple[Task, Run]]:
+) -> Made:
     """Makes the runs, `count` at the same time, giving each as it ends.
 
     Those that are done are not made again. What fails is kept as failed, also where its process was
@@ -51,9 +52,7 @@ def run_all(
         yield from making(batch, number, failed, data_dir)
 
 
-def _here(
-    tasks: Sequence[Task], _: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+def _here(tasks: Sequence[Task], _: int, failed: Failed, data_dir: str | None) -> Made:
     left = {task.folder: task for task in tasks}
     while left:
         for task in list(left.values()):
@@ -67,9 +66,7 @@ def lost(task: Task, how: str) -> Run:
     return store.write(task.folder, Status.FAILED, key, error=how)
 
 
-def _in_forks(
-    tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+def _in_forks(tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None) -> Made:
     left = {task.folder: task for task in _longest_first(tasks)}
     workers = [_Worker(failed, data_dir) for _ in range(min(count, len(tasks)))]
     try:
@@ -190,7 +187,7 @@ def _make(
 
 
 @contextlib.contextmanager
-def on_ray(count: int | None) -> Iterator[functools.partial[Iterator[tuple[Task, Run]]]]:
+def on_ray(count: int | None) -> Iterator[functools.partial[Made]]:
     """Connects to a cluster (`ray_cluster.connected`), and yields `run_all` on its nodes.
 
     By default, `count` is what the cluster has room for. A run whose process or node is lost goes
@@ -203,7 +200,7 @@ def on_ray(count: int | None) -> Iterator[functools.partial[Iterator[tuple[Task,
 
 def _run_on_ray(
     ray: Any, tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+) -> Made:
     make = ray.remote(_make)  # One core, and three more tries if it is lost.
     data_dir = data_dir and os.path.abspath(data_dir)
     left = {task.folder: task for task in tasks}

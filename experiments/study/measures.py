@@ -7,6 +7,9 @@ import numpy as np
 
 from experiments.study.store import Results, Run
 
+# Gives a number of a run and one of its rounds.
+OfRound = Callable[[Run, int], float]
+
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
@@ -120,7 +123,7 @@ def roughness(cell: str, column: str) -> Measure:
     return of_curve(cell, column, compute)
 
 
-def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], float]) -> Measure:
+def until(cell: str, column: str, goal: Measure, what: OfRound) -> Measure:
     """What a function gives of a run and of the first measured round with a goal in a column.
 
     Not determined where the column never reaches the goal.
@@ -135,6 +138,11 @@ def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], floa
         return None if first is None else what(run, first)
 
     return Measure(tuple(dict.fromkeys((*goal.cells, cell))), compute)
+
+
+def rounds_until(_: Run, round_num: int) -> float:
+    """The round itself."""
+    return round_num
 
 
 def bytes_until(run: Run, round_num: int) -> float:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from experiments.run.config import RunConfig
 from experiments.study import identity, runner, store
-from experiments.study.experiment import Call, Cell, Training
+from experiments.study.experiment import Call, Cell, Training, Work
 from experiments.study.runner import Task
 from experiments.study.store import Status
 from tff_het import kept
@@ -102,7 +102,7 @@ class _FailedError(Exception):
     """A probe failed."""
 
 
-def rate(work: Training | Call, measured: Callable[..., Probe]) -> Rate | None:
+def rate(work: Work, measured: Callable[..., Probe]) -> Rate | None:
     """Returns a run's rate by probes that `measured` makes; None where there is nothing to probe.
 
     `measured` is given what is run, and a text that tells probes of the same apart.
@@ -151,9 +151,7 @@ def _of_call(call: Call, name: str, measured: Callable[..., Probe]) -> Rate:
     return Rate(start, most * slope, long.busy / long.seconds)
 
 
-def _measured(
-    made: dict[str, Any], data_dir: str | None, work: Training | Call, key: str = ""
-) -> Probe:
+def _measured(made: dict[str, Any], data_dir: str | None, work: Work, key: str = "") -> Probe:
     """Makes a probe, unless it is among those that were made before, by what was run."""
     key = identity.name(work) + key
     if key not in made:

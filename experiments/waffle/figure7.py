@@ -34,9 +34,7 @@ EXPERIMENT = s.Experiment(
     "waffle.figure7",
     "Figure 7: less heterogeneity on CIFAR-10",
     scales=settings.scales(_cells(settings.SMOKE), _QUICK, _cells(settings.PAPER)),
-    tables=[
-        s.table("Local test accuracy after the last round", _ROWS, [*_CURVES], _accuracy),
-    ],
+    tables=[s.table("Local test accuracy after the last round", _ROWS, [*_CURVES], _accuracy)],
     printed=_PRINTED,
     claims=[s.claim(f"WAFFLe still {_QUOTE}, with three and four classes at each client.", _MORE)],
     figures=[
