@@ -74,8 +74,7 @@ def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> 
     """Returns which runs, or kept results, come from other code or settings than there are now."""
     lines = []
     for experiment, found in _made(experiments, output_dir):
-        reasons = Counter(one.why for one in runner.outdated(experiment, found))
-        for reason, times in reasons.items():
+        for reason, times in Counter(one.why for one in runner.outdated(experiment, found)).items():
             runs = f"{times} of {len(found.runs)} runs"
             lines.append(f"{experiment.id}, {found.scale}: {runs}, since changed: {reason}")
     return "\n".join(lines) or "All results are of the code and settings that there are now."

@@ -30,13 +30,11 @@ def _of(data: str) -> tuple[s.Table, list[s.Claim]]:
     def times(c: int, what: s.OfRound) -> s.Measure:
         return until(("FedAvg", c), what) / until(("HDAFL", c), what)
 
-    rows = {f"C = {c}, {m}": (m, c) for m, c in cells}
     ratios = {f"C = {c}, FedAvg / HDAFL": c for c in _SELECTED}
+    columns = {_ROUNDS: (s.rounds_until, _COUNT), _MEGABYTES: (s.bytes_until, _MB)}
     places = (
         s.Place("Target", _TARGET, target),
-        *s.places(
-            rows, {_ROUNDS: (s.rounds_until, _COUNT), _MEGABYTES: (s.bytes_until, _MB)}, until
-        ),
+        *s.places({f"C = {c}, {m}": (m, c) for m, c in cells}, columns, until),
         *s.places(ratios, {_ROUNDS: s.rounds_until, _MEGABYTES: s.bytes_until}, times, _RATIO),
     )
 

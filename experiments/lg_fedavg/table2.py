@@ -51,21 +51,16 @@ def until_goal(data: str, row: str, what: s.OfRound, rows: Iterable[str] = _COMP
     return s.until(f"{data}/{row}", VALIDATION, goal(data, rows), what)
 
 
-# On test examples, in the round with the lowest loss on validation examples.
-_ACCURACY = "best_local_test_accuracy_mean"
-
-
 def _table(data: str, rows: Iterable[str] = METHODS) -> s.Table:
     of_all = {
-        "Local test accuracy (%)": (_ACCURACY, s.PERCENT),
+        # In the round with the lowest loss on validation examples.
+        "Local test accuracy (%)": ("best_local_test_accuracy_mean", s.PERCENT),
         "Parameters sent": ("parameters_sent", s.Form(digits=0)),
     }
     places = [s.Place("Goal", "Goal accuracy (%)", goal(data))]
     places += s.places([*rows], of_all, lambda row, name: s.metric(f"{data}/{row}", name))
-    for column, what, form in (
-        ("Rounds to the goal", s.rounds_until, _COUNT),
-        ("MB to the goal", s.bytes_until, _MB),
-    ):
+    later = {"Rounds to the goal": (s.rounds_until, _COUNT), "MB to the goal": (s.bytes_until, _MB)}
+    for column, (what, form) in later.items():
         both = {row: until_goal(data, row, what) for row in _COMPARED}
         places += [s.Place(row, column, measure, form) for row, measure in both.items()]
         ratio = both[FEDAVG] / both[LG]
@@ -99,6 +94,7 @@ _FASTER = s.claim(
     {"rounds to the accuracy of both, without - with": _ROUNDS[LG] - _ROUNDS[NORMS]},
     form=_COUNT,
 )
+_LARGE = _cells(EASY, _PAPER, *METHODS) + _cells(VQA, _WIDE, *_COMPARED)
 
 EXPERIMENT = s.Experiment(
     "lg_fedavg.table2",
@@ -106,9 +102,7 @@ EXPERIMENT = s.Experiment(
     scales={
         "smoke": s.Scale(_cells(DIGITS, _SMOKE, *METHODS), 1, "Only to see that it runs: digits."),
         "quick": s.Scale(_cells(EASY, _QUICK, *_QUICK_ROWS), 4, "Not the paper's data: easy-VQA."),
-        "paper": s.Scale(
-            _cells(EASY, _PAPER, *METHODS) + _cells(VQA, _WIDE, *_COMPARED), 5, "5 seeds."
-        ),
+        "paper": s.Scale(_LARGE, 5, "5 seeds."),
     },
     tables=[_table(EASY), _table(VQA, _COMPARED), _table(DIGITS)],
     claims=[*_claims(EASY), _FASTER, *_claims(VQA)],

@@ -229,12 +229,10 @@ class Experiment:
         """What the paper calls it: 'Table 3'."""
         return self.title.partition(":")[0]
 
-    def results(
-        self, scale: str, seeds: Sequence[int], find: Callable[[Work, int], Run]
-    ) -> Results:
+    def results(self, scale: str, seeds: Sequence[int], run: Callable[[Work, int], Run]) -> Results:
         """Returns the runs of one scale: what a function finds for what is run and a seed."""
         cells = self.scales[scale].cells
-        runs = {(c.name, seed): find(c.work, seed) for c in cells for seed in c.seeds(seeds)}
+        runs = {(c.name, seed): run(c.work, seed) for c in cells for seed in c.seeds(seeds)}
         return Results(scale, seeds, runs)
 
     def tables_of(self, scale: str) -> list[Table]:
@@ -360,13 +358,10 @@ _NUMBER = re.compile(r"(-?\d[\d,]*\.?\d*)(?:\s*(?:±|\\pm)\s*(\d+\.?\d*))?")
 def printed(
     row: str, columns: Sequence[str], quote: str, place: str, notes: Mapping[str, str] | None = None
 ) -> Iterator[Printed]:
-    """Gives the values of one printed row.
+    """Gives the values of one printed row; notes say by column what a value contradicts.
 
-    Args:
-      columns: In the order of the numbers.
-      quote: The paper's words, with these numbers, each possibly with its +-, and no others after
-        the first word.
-      notes: What a value contradicts, by column.
+    The quote is the paper's words, with a number for each column, possibly with its +-, and no
+    others after the first word.
     """
     found = list(_NUMBER.finditer(quote))[-len(columns) :]
     for column, number in zip(columns, found, strict=True):

@@ -19,7 +19,6 @@ from experiments.run.config import WITHOUT_EFFECT, RunConfig
 from experiments.study import store
 from experiments.study.experiment import Call, Training, Work
 
-_TRAINING = "experiments.run.one"
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
 _APART = (
@@ -55,7 +54,7 @@ def _roots(work: Work) -> set[str]:
     if isinstance(work, Training):
         settings = _settings(work)
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
-        return {_TRAINING, *_named(names)}
+        return {"experiments.run.one", *_named(names)}
     module = work.function.__module__
     return {module, *_named([*work.data_sets, *_texts(work.arguments), *_texts_in(module)])}
 

@@ -9,6 +9,8 @@ from experiments.study.store import Results, Run
 
 # Gives a number of a run and one of its rounds.
 OfRound = Callable[[Run, int], float]
+# Gives a number of the rounds in which a column was measured, and its values: arrays [measured].
+OfCurve = Callable[[np.ndarray, np.ndarray], float | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,13 +83,8 @@ def of_run(cell: str, function: Callable[[Run], float | None]) -> Measure:
     return Measure((cell,), lambda runs: function(runs[cell]))
 
 
-def of_curve(
-    cell: str, column: str, function: Callable[[np.ndarray, np.ndarray], float | None]
-) -> Measure:
-    """A number that a function reads off a column of `metrics.csv`.
-
-    The function is given the rounds in which it was measured, and its values: arrays [measured].
-    """
+def of_curve(cell: str, column: str, function: OfCurve) -> Measure:
+    """A number that a function reads off a column of `metrics.csv`."""
 
     def compute(run: Run) -> float | None:
         found = function(*map(np.array, run.curve(column)))
@@ -98,9 +95,7 @@ def of_curve(
 
 def last_rounds(cell: str, column: str, count: int = 10) -> Measure:
     """The mean over what was measured in the last `count` rounds."""
-    return of_curve(
-        cell, column, lambda rounds, y: sum(k := y[rounds > rounds[-1] - count]) / len(k)
-    )
+    return of_curve(cell, column, lambda n, y: sum(last := y[n > n[-1] - count]) / len(last))
 
 
 def in_round(cell: str, column: str, round_num: int) -> Measure:

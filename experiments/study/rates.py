@@ -129,8 +129,7 @@ def _of_training(flags: Mapping[str, str], measured: Callable[..., Probe]) -> Ra
     rest = few * (found.one_round + found.evaluation)
     start = max(0.0, found.seconds - rest)
     # A start keeps little more than one core busy; beside a long one, that would count.
-    is_long = start > 2 * rest
-    cores = found.busy / found.seconds if is_long else (found.busy - start) / rest
+    cores = found.busy / found.seconds if start > 2 * rest else (found.busy - start) / rest
     return Rate(start, rounds * found.one_round + evaluations * found.evaluation, cores)
 
 
@@ -157,9 +156,8 @@ def _measured(made: dict[str, Any], data_dir: str | None, work: Work, key: str =
     if key not in made:
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time()
-            run = runner.make(
-                Task(Cell("probe", work), 0, Path(folder, "probe")), data_dir=data_dir
-            )
+            task = Task(Cell("probe", work), 0, Path(folder, "probe"))
+            run = runner.make(task, data_dir=data_dir)
             busy = time.process_time() - began
             if run is None or run.status is not Status.OK:
                 print(f"  {run and run.error}", file=sys.stderr)

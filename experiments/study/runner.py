@@ -113,10 +113,9 @@ class Outdated(NamedTuple):
 def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
     """Returns the results of one scale that come from other code or settings than there are now."""
     cells, found = {cell.name: cell for cell in experiment.scales[results.scale].cells}, []
-    for (name, seed), run in results.runs.items():
+    done = {of: run for of, run in results.runs.items() if run.status is Status.OK}
+    for (name, seed), run in done.items():
         work = cells[name].work
-        if run.status is not Status.OK:
-            continue
         if run.record["key"] == identity.key(work, list(run.record["data"].values())):
             continue
         then, now = run.record.get("code", {}), identity.short(identity.code_of(work))
