@@ -49,8 +49,7 @@ def lines(what: str) -> Mapping[str, str]:
     found = {}
     for name in papers.names():
         path = Path(__file__).parent / f"{name.replace('.', '/')}.py"
-        docstring = ast.get_docstring(ast.parse(path.read_text()))
-        found[name] = (docstring or "").partition("\n")[0]
+        found[name] = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
     return found
 
 

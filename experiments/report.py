@@ -10,13 +10,12 @@ Markdown beside it. The second writes the papers' README.md from experiments/res
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.run import command_line
 from experiments.study import files, page, pages, papers, results, runner, sections
 from experiments.study.experiment import Experiment
-from experiments.study.store import Results
 from tff_het.simulation import records
 
 
@@ -75,16 +74,13 @@ def stale(experiments: Iterable[Experiment], output_dir: Path | None = None) -> 
     """Returns which runs, or kept results, come from other code or settings than there are now."""
     lines = []
     for experiment, found in _made(experiments, output_dir):
-        reasons = Counter(one.why for one in runner.outdated(experiment, found))
-        for reason, times in reasons.items():
+        for reason, times in Counter(one.why for one in runner.outdated(experiment, found)).items():
             runs = f"{times} of {len(found.runs)} runs"
             lines.append(f"{experiment.id}, {found.scale}: {runs}, since changed: {reason}")
     return "\n".join(lines) or "All results are of the code and settings that there are now."
 
 
-def _made(
-    experiments: Iterable[Experiment], output_dir: Path | None
-) -> Iterator[tuple[Experiment, Results]]:
+def _made(experiments: Iterable[Experiment], output_dir: Path | None) -> results.OfScales:
     for experiment in experiments:
         for scale in experiment.scales:
             if output_dir is None:

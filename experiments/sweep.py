@@ -161,11 +161,10 @@ def _lines(over: Points, metric: str) -> list[s.Figure]:
     return []
 
 
-def run(settings: Settings, argv: Sequence[str]) -> int:
-    """Makes the runs, chooses, and writes the page with the program's arguments on it.
-
-    Returns the exit code; raises ValueError if settings do not fit.
-    """
+@command_line.errors_in_one_line()
+def main(argv: Sequence[str]) -> int:
+    """Makes the runs, chooses, and writes the page, with `argv` on it; returns the exit code."""
+    settings = command_line.settings(Settings, argv, __doc__)
     plugins.load(settings.plugin)
     if without := [text for text in settings.set if "=" not in text]:
         raise ValueError(f"--set takes name=value, found {without[0]!r}.")
@@ -200,12 +199,6 @@ def run(settings: Settings, argv: Sequence[str]) -> int:
     made = dataclasses.replace(made, scales={"quick": scale}, tables=tables, figures=figures)
     print(report.write([made], output_dir, "sweep"))
     return code
-
-
-def main(argv: Sequence[str]) -> int:
-    """Reads the settings, and does what they say; returns the exit code."""
-    with command_line.errors_in_one_line():
-        return run(command_line.settings(Settings, argv, __doc__), argv)
 
 
 if __name__ == "__main__":

@@ -23,18 +23,16 @@ from tff_het.simulation import loop, runtime
 
 _IMAGE, _SIZES = (28, 28, 1), {"train": 400, "test": 100}
 _EDGE = {"model": "cnn_edge", "acquisition": "max_entropy", "acquisition_size": "10"}
-_SELECTING = {**_EDGE, "selection_examples": "20"}
+_UNBIASED = {"model": "cnn_16_32", "bias": "false"}
 # By method: the shape and the classes of its paper's examples, and its flags.
 _SETTINGS: dict[str, tuple[tuple[int, ...], int, dict[str, str]]] = {
     "fed_avg": (_IMAGE, 10, {"model": "mlp"}),
     **dict.fromkeys(("fed_recon", "hdafl"), (_IMAGE, 62, {"model": "femnist_cnn"})),
     **dict.fromkeys(("lg_fedavg", "local_only", "centralized"), (_IMAGE, 10, {"model": "mlp_lg"})),
-    **dict.fromkeys(
-        ("fed_prox", "q_ffl", "waffle"), (_IMAGE, 10, {"model": "cnn_16_32", "bias": "false"})
-    ),
+    **dict.fromkeys(("fed_prox", "q_ffl", "waffle"), (_IMAGE, 10, _UNBIASED)),
     "cgau": ((1024,), 2, {"model": "mlp_two_layers"}),
     "ave_fl": (_IMAGE, 10, _EDGE),
-    **dict.fromkeys(("opt_fl", "mix_fl"), (_IMAGE, 10, _SELECTING)),
+    **dict.fromkeys(("opt_fl", "mix_fl"), (_IMAGE, 10, {**_EDGE, "selection_examples": "20"})),
 }
 
 

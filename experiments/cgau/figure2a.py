@@ -30,7 +30,6 @@ def _quick_cells() -> list[s.Cell]:
 def claims(of: cgau.Measured, equal: float, form: s.Form, *, cough: bool) -> Iterator[s.Claim]:
     """What sections 4 and 5 say of a data set; `equal` is a difference that does not count."""
     baseline = {level: of(cgau.BASELINE, level) for level in cgau.SHUFFLED}
-
     gain = {x: of(cgau.CGAU, x) - baseline[x] for x in baseline}
 
     def gains(levels: Iterable[str]) -> dict[str, s.Measure]:

@@ -22,6 +22,7 @@ _BY_LAYER = {
     for k in _LAYERS
 }
 _FORM = s.Form(digits=3)
+_BELOW = "below each panel of divergence, devices and ensemble, which is best at 10c."
 
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure10",
@@ -63,10 +64,6 @@ EXPERIMENT = s.Experiment(
             columns=2,
             share_y=False,
         ),
-        edge.bars(
-            _ACCURACIES,
-            "below each panel of divergence, devices and ensemble, which is best at 10c.",
-            columns=4,
-        ),
+        edge.bars(_ACCURACIES, _BELOW, columns=4),
     ],
 )

@@ -17,6 +17,7 @@ _OF_MIX = edge.unlike(_RUNS[MIX], _RUNS[AVE])
 _OF_LONGER = edge.unlike(edge.run_name(budget=20), _RUNS[AVE])
 _KNOWN = {f"correct in class {k} - in 4 or 6": _AVERAGE[k] - _DIFFICULT for k in _EASY}
 _OWN = "Local models can only predict the classes generated at their own device."
+_OURS = "Ours: MixFL learns another distribution than AveFL: more so than with more data."
 _MOST = "The average model can predict most classes, but has difficulty with 4 and 6."
 
 
@@ -48,10 +49,7 @@ EXPERIMENT = s.Experiment(
     claims=[
         s.claim(_OWN, {f"1 - other images, {d}": 1 - _others(d) for d in DEVICES}, form=_COUNT),
         s.claim(_MOST, _KNOWN, form=_COUNT),
-        s.claim(
-            "Ours: MixFL learns another distribution than AveFL: more so than with more data.",
-            {"distance of MixFL - of AveFL with 20 acquisitions": _OF_MIX - _OF_LONGER},
-        ),
+        s.claim(_OURS, {"distance of MixFL - of AveFL with 20 acquisitions": _OF_MIX - _OF_LONGER}),
     ],
     figures=[
         _figure(AVE, "11a. A device knows only its own classes, the average most but 4 and 6."),

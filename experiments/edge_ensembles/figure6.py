@@ -10,6 +10,8 @@ _DIVERGENCE = {
     for run in (*_ROWS, "E1F10")
 }
 _SHOWN = {run: {**_ROWS.get(run, {}), "Divergence": of} for run, of in _DIVERGENCE.items()}
+_TEXT = "The ensemble's accuracy decreases with the ensembling frequency, at each step."
+_TABLE = "Accuracy on the whole test set, Type I; mean divergence in percent"
 _BY_F = _DIVERGENCE["E45F1"] - _DIVERGENCE["E45F10"]
 _BY_E = _DIVERGENCE["E45F10"] - _DIVERGENCE["E1F10"]
 
@@ -19,14 +21,9 @@ EXPERIMENT = s.Experiment(
     scales=edge.scales(
         lambda size: [*(size.run(frequency=f) for f in edge.FREQUENCIES), size.run(epochs=1)], 17
     ),
-    tables=[
-        edge.table("Accuracy on the whole test set, Type I; mean divergence in percent", _SHOWN)
-    ],
+    tables=[edge.table(_TABLE, _SHOWN)],
     claims=[
-        s.rises(
-            "The ensemble's accuracy decreases with the ensembling frequency, at each step.",
-            {f"F = {f}": edge.ensemble(f"E45F{f}") for f in reversed(edge.FREQUENCIES)},
-        ),
+        s.rises(_TEXT, {f"F = {f}": edge.ensemble(f"E45F{f}") for f in reversed(edge.FREQUENCIES)}),
         s.claim(
             "Epoch and ensemble frequency cause divergence; the ensemble has more effect.",
             {

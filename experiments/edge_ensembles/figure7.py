@@ -45,6 +45,7 @@ _ROWS = {
     for row, case in _CASES.items()
 }
 _SMALL = {f"10 acquisitions, {edge.SMALL}": _ensembles(small=True)}
+_TITLE = "Initial accuracy, three strategies, and devices without ensembling"
 _OWN = edge.unlike(edge.run_name(), edge.run_name(budget=20))
 
 
@@ -83,12 +84,5 @@ EXPERIMENT = s.Experiment(
             },
         ),
     ],
-    figures=[
-        edge.bars(
-            _ROWS,
-            "the four local models are below the three strategies.",
-            columns=2,
-            title="Initial accuracy, three strategies, and devices without ensembling",
-        )
-    ],
+    figures=[edge.bars(_ROWS, "the four local models are below the three strategies.", 2, _TITLE)],
 )

@@ -8,6 +8,7 @@ from experiments.edge_ensembles.settings import ACQUISITIONS, BALD, ENTROPY, RAN
 
 _BRIEF, _PRINTED, _STOPPED = ", E = 5", ", the printed pool", ", started at 15 %"
 _COMPARED = (RANDOM, ENTROPY)
+_CELLS = (*ACQUISITIONS, *(f + how for how in (_BRIEF, _PRINTED, _STOPPED) for f in _COMPARED))
 _ROWS = {
     cell: {
         "first half of acquisitions": s.of_curve(
@@ -16,10 +17,7 @@ _ROWS = {
         "mean over acquisitions": s.over_rounds(cell, edge.TRAINED_ACCURACY),
         "after the budget": s.metric(cell, edge.TRAINED_ACCURACY),
     }
-    for cell in (
-        *ACQUISITIONS,
-        *(f + how for how in (_BRIEF, _PRINTED, _STOPPED) for f in _COMPARED),
-    )
+    for cell in _CELLS
 }
 _CLAIM = "Given the same number of images, active learning outperforms random choice."
 _OURS = "Ours: active learning does better against random choice at E = 5 than at E = 45."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import experiments.study as s
 from experiments.hdafl import settings
-from experiments.hdafl.settings import CLAIMED, DISJOINT, IID, METHODS, NON_IID, SELECTED
+from experiments.hdafl.settings import CLAIMED, COLUMNS, DISJOINT, IID, METHODS, NON_IID, SELECTED
 
 # As the paper's text has them.
 _ROWS = {
@@ -58,9 +58,7 @@ EXPERIMENT = s.Experiment(
     printed=[
         one
         for (setting, m), row in _ROWS.items()
-        for one in s.printed(
-            f"{setting}, {m}", [*settings.COLUMNS], row, f"Table 3, row {setting} {m}"
-        )
+        for one in s.printed(f"{setting}, {m}", [*COLUMNS], row, f"Table 3, row {setting} {m}")
     ],
     claims=[claim for data in CLAIMED for claim in claims(data)],
 )

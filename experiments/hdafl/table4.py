@@ -1,6 +1,6 @@
 """Table 4 of HDAFL: rounds and megabytes until HDAFL and FedAvg reach a common accuracy."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import experiments.study as s
 from experiments.hdafl.settings import ACCURACY, CLAIMED, METHODS, NON_IID, TITLES, run, scales
@@ -17,12 +17,6 @@ _NOTES = {
     "HDAFL": "62.5 KB a client and round, or 7,800 parameters both ways: not LEAF's network.",
     "FedAvg": "66.3 KB a client and round, or 8,300 parameters both ways: not LEAF's network.",
 }
-# Of a run, and its first measured round with the target.
-_Number = Callable[[s.Run, int], float]
-
-
-def _rounds(_: s.Run, reached: int) -> float:
-    return reached
 
 
 def _of(data: str) -> tuple[s.Table, list[s.Claim]]:
@@ -30,21 +24,21 @@ def _of(data: str) -> tuple[s.Table, list[s.Claim]]:
     # The lowest accuracy after the last round of a seed's runs, so that all of them reach it.
     target = s.combined(min, *(s.metric(cell, ACCURACY) for cell in cells.values()))
 
-    def until(row: tuple[str, int], what: _Number) -> s.Measure:
+    def until(row: tuple[str, int], what: s.OfRound) -> s.Measure:
         return s.until(cells[row], ACCURACY, target, what)
 
-    def times(c: int, what: _Number) -> s.Measure:
+    def times(c: int, what: s.OfRound) -> s.Measure:
         return until(("FedAvg", c), what) / until(("HDAFL", c), what)
 
-    rows = {f"C = {c}, {m}": (m, c) for m, c in cells}
     ratios = {f"C = {c}, FedAvg / HDAFL": c for c in _SELECTED}
+    columns = {_ROUNDS: (s.rounds_until, _COUNT), _MEGABYTES: (s.bytes_until, _MB)}
     places = (
         s.Place("Target", _TARGET, target),
-        *s.places(rows, {_ROUNDS: (_rounds, _COUNT), _MEGABYTES: (s.bytes_until, _MB)}, until),
-        *s.places(ratios, {_ROUNDS: _rounds, _MEGABYTES: s.bytes_until}, times, _RATIO),
+        *s.places({f"C = {c}, {m}": (m, c) for m, c in cells}, columns, until),
+        *s.places(ratios, {_ROUNDS: s.rounds_until, _MEGABYTES: s.bytes_until}, times, _RATIO),
     )
 
-    def less(how: str, by: str, what: _Number, form: s.Form) -> s.Claim:
+    def less(how: str, by: str, what: s.OfRound, form: s.Form) -> s.Claim:
         gaps = {c: until(("FedAvg", c), what) - until(("HDAFL", c), what) for c in _SELECTED}
         checks = {f"{by} of FedAvg - HDAFL, C = {c}": gap for c, gap in gaps.items()}
         text = f"non-i.i.d ({data}): HDAFL reaches the target {how} than FedAvg."
@@ -54,7 +48,7 @@ def _of(data: str) -> tuple[s.Table, list[s.Claim]]:
     # "Two times" and 1.5 as the table's values give them; its rounds give more than the text's 1.3.
     factors = {
         "least MB, FedAvg / HDAFL": (least[1] / least[0], 1.97),
-        "rounds, FedAvg / HDAFL, C = 50": (times(50, _rounds), 1.3),
+        "rounds, FedAvg / HDAFL, C = 50": (times(50, s.rounds_until), 1.3),
         "MB, FedAvg / HDAFL, C = 50": (times(50, s.bytes_until), 1.47),
     }
     text = (
@@ -63,7 +57,7 @@ def _of(data: str) -> tuple[s.Table, list[s.Claim]]:
     )
     claims = [
         less("with fewer bytes", "MB", s.bytes_until, _MB),
-        less("in fewer rounds", "rounds", _rounds, _COUNT),
+        less("in fewer rounds", "rounds", s.rounds_until, _COUNT),
         s.Claim(text, [s.Check(name, *of, _RATIO) for name, of in factors.items()]),
     ]
     return s.Table(TITLES[data], places, data in CLAIMED), claims

@@ -35,10 +35,7 @@ EXPERIMENT = s.Experiment(
         "quick": s.Scale(_released(10), 3, "Local training runs 10 epochs instead of 100."),
         "paper": s.Scale(_released(100), 10, "10 seeds."),
     },
-    tables=[
-        settings.table(_RELEASED, _RELEASED),
-        settings.table("Digits", DIGITS, compare=False),
-    ],
+    tables=[settings.table(_RELEASED, _RELEASED), settings.table("Digits", DIGITS, compare=False)],
     claims=[
         s.claim(
             "Ours: the numbers of the authors' notebook within its spread (get_results.ipynb, 10 "

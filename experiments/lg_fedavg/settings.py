@@ -56,15 +56,12 @@ def total(data: str, row: str, *names: str) -> s.Measure:
 def table(title: str, data: str, *rows: str, compare: bool = True) -> s.Table:
     """Returns the paper's columns of one data set; all rows unless some are named."""
     sent = ("bytes_up_total", "bytes_down_total", "new_test_bytes_up")
-    fed_avg_rounds = {
-        FEDAVG: total(data, FEDAVG, "rounds"),
-        LG: s.metric(f"{data}/{_GOAL}", "rounds"),
-    }
+    rounds = {FEDAVG: total(data, FEDAVG, "rounds"), LG: s.metric(f"{data}/{_GOAL}", "rounds")}
     columns = {
         "Local Test Acc.": lambda row: s.metric(f"{data}/{row}", LOCAL),
         "New Test Acc. (average)": lambda row: s.metric(f"{data}/{row}", AVERAGE),
         "New Test Acc. (vote)": lambda row: s.metric(f"{data}/{row}", "new_test_accuracy_vote"),
-        "# FedAvg Rounds": (fed_avg_rounds.get, _COUNT),
+        "# FedAvg Rounds": (rounds.get, _COUNT),
         "# Params Communicated (millions)": (lambda row: total(data, row, *PARAMETERS), _MILLIONS),
         "MB communicated": (lambda row: total(data, row, *sent), _MILLIONS),
         "# LG Rounds": ({LG: s.metric(f"{data}/{LG}", "rounds")}.get, _COUNT),

@@ -8,7 +8,6 @@ from experiments.lg_fedavg import fair
 
 SETTINGS = {"i.i.d.": "iid", "non-i.i.d.": "shards"}
 _WITHOUT, _WITH = "LG-FedAvg, no penalty", "LG-FedAvg, penalty"
-
 _STEP_EACH = {"penalty": 0.0, "adversary_steps": 1, "local_epochs": 1}
 _LG: dict[str, Any] = {"method": "lg_fedavg", "rounds": 10, "pretraining": 10, **_STEP_EACH}
 

@@ -5,44 +5,14 @@
 `page` and `files` write that down. `program` is what programs that make runs share.
 """
 
-# ruff: noqa: F401
+# ruff: noqa: F401, I001
 from experiments.study.experiment import (
-    PERCENT,
-    Call,
-    Cell,
-    Check,
-    Claim,
-    Experiment,
-    Figure,
-    Form,
-    Place,
-    Printed,
-    Scale,
-    Table,
-    Training,
-    better,
-    call,
-    cells,
-    claim,
-    places,
-    printed,
-    rises,
-    table,
-)
+    PERCENT, Call, Cell, Check, Claim, Experiment, Figure, Form, Place, Printed, Scale, Table,
+    Training, better, call, cells, claim, places, printed, rises, table,
+)  # fmt: skip
 from experiments.study.measures import (
-    Measure,
-    bytes_until,
-    combined,
-    in_round,
-    last_rounds,
-    mean,
-    metric,
-    of_curve,
-    of_run,
-    over_rounds,
-    roughness,
-    total,
-    until,
-)
+    Measure, OfRound, bytes_until, combined, in_round, last_rounds, mean, metric, of_curve, of_run,
+    over_rounds, roughness, rounds_until, total, until,
+)  # fmt: skip
 from experiments.study.plots import bars, curves, heat_maps, lines
 from experiments.study.store import Results, Run

@@ -33,27 +33,22 @@ def claimed(folder: Path) -> Iterator[Callable[[int], None] | None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, ended = folder / _FILE, threading.Event()
-    about = {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "token": uuid.uuid4().hex,
-        "round": 0,
-    }
+    mine = {"host": socket.gethostname(), "pid": os.getpid(), "token": uuid.uuid4().hex, "round": 0}
 
     def is_mine() -> bool:
-        return (read(folder) or {}).get("token") == about["token"]
+        return (read(folder) or {}).get("token") == mine["token"]
 
     def beat() -> None:
         while not ended.wait(_BEAT_SECONDS) and is_mine():
             with contextlib.suppress(OSError):  # A full disk is told by the run itself.
-                records.write_json(path, about)
+                records.write_json(path, mine)
 
     beats = threading.Thread(target=beat, daemon=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        if _take(descriptor, path, about) and is_mine():
+        if _take(descriptor, path, mine) and is_mine():
             beats.start()
-            yield lambda round_num: about.update(round=round_num)
+            yield lambda round_num: mine.update(round=round_num)
         else:
             yield None
     finally:

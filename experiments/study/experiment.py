@@ -81,12 +81,15 @@ class Call(_Work):
     scales_with: str | None = ""
 
 
+Work = Training | Call
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A configuration that is run once for each seed, or for seeds below `num_seeds` alone."""
 
     name: str
-    work: Training | Call
+    work: Work
     num_seeds: int | None = None
 
     def seeds(self, asked: Sequence[int]) -> list[int]:
@@ -226,12 +229,10 @@ class Experiment:
         """What the paper calls it: 'Table 3'."""
         return self.title.partition(":")[0]
 
-    def results(
-        self, scale: str, seeds: Sequence[int], find: Callable[["Training | Call", int], Run]
-    ) -> Results:
+    def results(self, scale: str, seeds: Sequence[int], run: Callable[[Work, int], Run]) -> Results:
         """Returns the runs of one scale: what a function finds for what is run and a seed."""
         cells = self.scales[scale].cells
-        runs = {(c.name, seed): find(c.work, seed) for c in cells for seed in c.seeds(seeds)}
+        runs = {(c.name, seed): run(c.work, seed) for c in cells for seed in c.seeds(seeds)}
         return Results(scale, seeds, runs)
 
     def tables_of(self, scale: str) -> list[Table]:
@@ -247,6 +248,9 @@ class Experiment:
 
 Labels = Mapping[str, Any] | Iterable[str]
 """Labels, each with what it stands for; by default for itself."""
+Measures = Mapping[str, Measure]
+Fill = Callable[[Any, Any], Measure | None]
+"""Gives the measure for what a row and a column stand for; None leaves the place empty."""
 
 
 def cells(
@@ -282,7 +286,6 @@ def call(
     function: Function,
     data_sets: str | Sequence[str] = (),
     *,
-    start: Training | None = None,
     alone: bool = False,
     num_seeds: int | None = None,
     scales_with: str | None = "",
@@ -290,23 +293,11 @@ def call(
 ) -> Cell:
     """Returns a cell that calls a function; see `Call`."""
     needed = (data_sets,) if isinstance(data_sets, str) else tuple(data_sets)
-    return Cell(name, Call(function, arguments, needed, start, alone, scales_with), num_seeds)
+    return Cell(name, Call(function, arguments, needed, None, alone, scales_with), num_seeds)
 
 
-def places(
-    rows: Labels,
-    columns: Labels,
-    measure: Callable[[Any, Any], Measure | None],
-    form: Form = PERCENT,
-) -> tuple[Place, ...]:
-    """Returns the places of rows and columns.
-
-    Args:
-      rows: Label -> what the measure is asked for.
-      columns: Likewise; (what, form) for a form of its own.
-      measure: Of a row and a column; None leaves the place empty.
-      form: Of all other columns.
-    """
+def places(rows: Labels, columns: Labels, measure: Fill, form: Form = PERCENT) -> tuple[Place, ...]:
+    """Returns the places of rows and columns; (what, form) gives a column a form of its own."""
     found = []
     for row, of in _pairs(rows):
         for column, what in _pairs(columns):
@@ -321,7 +312,7 @@ def table(
     title: str,
     rows: Labels,
     columns: Labels,
-    measure: Callable[[Any, Any], Measure | None],
+    measure: Fill,
     form: Form = PERCENT,
     *,
     compare: bool = True,
@@ -330,9 +321,7 @@ def table(
     return Table(title, places(rows, columns, measure, form), compare)
 
 
-def claim(
-    text: str, checks: Mapping[str, Measure], above: float = 0.0, form: Form = PERCENT
-) -> Claim:
+def claim(text: str, checks: Measures, above: float = 0.0, form: Form = PERCENT) -> Claim:
     """Returns a claim that holds where each measure is above a margin."""
     return Claim(text, tuple(Check(name, m, above, form) for name, m in checks.items()))
 
@@ -352,17 +341,12 @@ def better(
     The measure is given what a label stands for; `by` says what it measures, in the checks' names,
     and `above` by how much the one has to be better.
     """
-    checks = {
-        f"{by} of {a} - {b}": measure(x) - measure(y)
-        for a, x in _pairs(one)
-        for b, y in _pairs(others)
-    }
+    pairs = itertools.product(_pairs(one), _pairs(others))
+    checks = {f"{by} of {a} - {b}": measure(x) - measure(y) for (a, x), (b, y) in pairs}
     return claim(text, checks, above, form)
 
 
-def rises(
-    text: str, along: Mapping[str, Measure], *, by: str = "accuracy", form: Form = PERCENT
-) -> Claim:
+def rises(text: str, along: Measures, *, by: str = "accuracy", form: Form = PERCENT) -> Claim:
     """Returns a claim that measures rise from each label to the next."""
     checks = {f"{by}, {b} - {a}": along[b] - along[a] for a, b in itertools.pairwise(along)}
     return claim(text, checks, form=form)
@@ -372,19 +356,12 @@ _NUMBER = re.compile(r"(-?\d[\d,]*\.?\d*)(?:\s*(?:±|\\pm)\s*(\d+\.?\d*))?")
 
 
 def printed(
-    row: str,
-    columns: Sequence[str],
-    quote: str,
-    place: str,
-    notes: Mapping[str, str] | None = None,
+    row: str, columns: Sequence[str], quote: str, place: str, notes: Mapping[str, str] | None = None
 ) -> Iterator[Printed]:
-    """Gives the values of one printed row.
+    """Gives the values of one printed row; notes say by column what a value contradicts.
 
-    Args:
-      columns: In the order of the numbers.
-      quote: The paper's words, with these numbers, each possibly with its +-, and no others after
-        the first word.
-      notes: What a value contradicts, by column.
+    The quote is the paper's words, with a number for each column, possibly with its +-, and no
+    others after the first word.
     """
     found = list(_NUMBER.finditer(quote))[-len(columns) :]
     for column, number in zip(columns, found, strict=True):

@@ -27,13 +27,10 @@ def as_csv(section: Section) -> str:
 def as_markdown(
     section: Section, heading: str = "", words: str | None = None, pictures: Sequence[str] = ()
 ) -> str:
-    """Returns tables, figures and verdicts.
+    """Returns tables, figures and verdicts, below a heading and words.
 
-    Args:
-      section: What is shown.
-      heading: Above it; by default the title.
-      words: Below the heading; by default the scale's note.
-      pictures: Where each figure stands; empty for none.
+    By default these are the title and the scale's note. `pictures` says where each figure stands;
+    empty for none.
     """
     experiment = section.experiment
     first, last = section.results.seeds[0], section.results.seeds[-1]

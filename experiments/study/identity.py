@@ -17,9 +17,8 @@ from typing import Any
 from experiments.run import options, plugins
 from experiments.run.config import WITHOUT_EFFECT, RunConfig
 from experiments.study import store
-from experiments.study.experiment import Call, Training
+from experiments.study.experiment import Call, Training, Work
 
-_TRAINING = "experiments.run.one"
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
 _APART = (
@@ -30,7 +29,7 @@ _APART = (
 )
 
 
-def name(work: Training | Call) -> str:
+def name(work: Work) -> str:
     """Returns the name of the folder that all seeds of a cell share: readable, and unique."""
     if isinstance(work, Training):
         parts = [work.flags.get(key, "") for key in ("dataset", "partition", "method")]
@@ -40,27 +39,27 @@ def name(work: Training | Call) -> str:
     return f"{readable}-{store.checksum(content(work))[:10]}"
 
 
-def key(work: Training | Call, fingerprints: Sequence[str]) -> str:
+def key(work: Work, fingerprints: Sequence[str]) -> str:
     """Returns what changes with settings, data sets' fingerprints and code behind a result."""
     settings = [_settings(one) for one in work.chain]
     return store.checksum([settings, list(fingerprints), code_of(work)])
 
 
-def code_of(work: Training | Call) -> Mapping[str, str]:
+def code_of(work: Work) -> Mapping[str, str]:
     """Returns the files that a result comes from, as `files`."""
     return files(frozenset(module for one in work.chain for module in _roots(one)))
 
 
-def _roots(work: Training | Call) -> set[str]:
+def _roots(work: Work) -> set[str]:
     if isinstance(work, Training):
         settings = _settings(work)
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
-        return {_TRAINING, *_named(names)}
+        return {"experiments.run.one", *_named(names)}
     module = work.function.__module__
     return {module, *_named([*work.data_sets, *_texts(work.arguments), *_texts_in(module)])}
 
 
-def _settings(work: Training | Call) -> Mapping[str, Any]:
+def _settings(work: Work) -> Mapping[str, Any]:
     """What a run is told, defaults included; a new setting that is off changes nothing."""
     if isinstance(work, Call):
         return {"function": function_name(work), "arguments": work.arguments}
@@ -78,7 +77,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def shown(work: Training | Call) -> str:
+def shown(work: Work) -> str:
     """Returns what is run in one line: flags, or a function with its arguments."""
     if isinstance(work, Training):
         own = " ".join(f"--{name}={value}" for name, value in sorted(work.flags.items()))
@@ -92,7 +91,7 @@ def function_name(call: Call) -> str:
     return f"{call.function.__module__}.{call.function.__qualname__}"
 
 
-def content(work: Training | Call) -> Any:
+def content(work: Work) -> Any:
     """Returns what is run, as JSON values: flags, or a function with its arguments."""
     start = [] if work.start is None else [content(work.start)]
     if isinstance(work, Call):
@@ -126,12 +125,8 @@ def short(found: Mapping[str, str]) -> dict[str, str]:
 
 def _named(names: Iterable[str]) -> set[str]:
     """Returns where the data sets, partitions, models and methods among some texts are defined."""
-    return {
-        registry.origin(name)
-        for registry in options.REGISTRIES.values()
-        for name in names
-        if name in registry
-    }
+    registries = options.REGISTRIES.values()
+    return {known.origin(name) for known in registries for name in names if name in known}
 
 
 def _texts_in(module: str) -> set[str]:

@@ -27,11 +27,11 @@ from tff_het.simulation import ray_cluster, runtime
 _PAUSE_SECONDS = 1.0
 Failed = Mapping[Path, Mapping[str, Any]]
 """What is known of runs that have failed before."""
+Tasks = Sequence[Task]
+Made = Iterator[tuple[Task, Run]]
 
 
-def run_all(
-    tasks: Sequence[Task], count: int, *, data_dir: str | None, run: Callable | None = None
-) -> Iterator[tuple[Task, Run]]:
+def run_all(tasks: Tasks, count: int, *, data_dir: str | None, run: Callable | None = None) -> Made:
     """Makes the runs, `count` at the same time, giving each as it ends.
 
     Those that are done are not made again. What fails is kept as failed, also where its process was
@@ -51,9 +51,7 @@ def run_all(
         yield from making(batch, number, failed, data_dir)
 
 
-def _here(
-    tasks: Sequence[Task], _: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+def _here(tasks: Tasks, _: int, failed: Failed, data_dir: str | None) -> Made:
     left = {task.folder: task for task in tasks}
     while left:
         for task in list(left.values()):
@@ -67,9 +65,7 @@ def lost(task: Task, how: str) -> Run:
     return store.write(task.folder, Status.FAILED, key, error=how)
 
 
-def _in_forks(
-    tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+def _in_forks(tasks: Tasks, count: int, failed: Failed, data_dir: str | None) -> Made:
     left = {task.folder: task for task in _longest_first(tasks)}
     workers = [_Worker(failed, data_dir) for _ in range(min(count, len(tasks)))]
     try:
@@ -93,24 +89,12 @@ def _in_forks(
             worker.end()
 
 
-def _longest_first(tasks: Sequence[Task]) -> list[Task]:
+def _longest_first(tasks: Tasks) -> list[Task]:
     """Sorts runs by how long all take that build the same."""
     seconds: dict[str, float] = {}
     for task in tasks:
         seconds[_built(task)] = seconds.get(_built(task), 0.0) + (rates.expected(task) or 1.0)
     return sorted(tasks, key=lambda task: -seconds[_built(task)])
-
-
-def _next(
-    worker: "_Worker", workers: Sequence["_Worker"], left: Mapping[Path, Task]
-) -> Task | None:
-    """The run that a process makes next: of what it has built, else of what no other has built."""
-    under_way = [other.task for other in workers]
-    built = {name for other in workers for name in other.built}
-    ready = [t for t in left.values() if t not in under_way and t.start not in left]
-    # Of equals, the first.
-    far = [(_built(task) not in worker.built, _built(task) in built) for task in ready]
-    return ready[far.index(min(far))] if ready else None
 
 
 def _built(task: Task) -> str:
@@ -167,6 +151,16 @@ class _Worker:
         self.connection.close()
 
 
+def _next(worker: _Worker, workers: Sequence[_Worker], left: Mapping[Path, Task]) -> Task | None:
+    """The run that a process makes next: of what it has built, else of what no other has built."""
+    under_way = [other.task for other in workers]
+    built = {name for other in workers for name in other.built}
+    ready = [t for t in left.values() if t not in under_way and t.start not in left]
+    # Of equals, the first.
+    far = [(_built(task) not in worker.built, _built(task) in built) for task in ready]
+    return ready[far.index(min(far))] if ready else None
+
+
 def _work(connection: Any, parent: int, failed: Failed, data_dir: str | None) -> None:
     """Makes the runs that it is sent, and sends each back; or an OSError that ends it."""
     dying_with_parent.ask(parent)
@@ -190,7 +184,7 @@ def _make(
 
 
 @contextlib.contextmanager
-def on_ray(count: int | None) -> Iterator[functools.partial[Iterator[tuple[Task, Run]]]]:
+def on_ray(count: int | None) -> Iterator[functools.partial[Made]]:
     """Connects to a cluster (`ray_cluster.connected`), and yields `run_all` on its nodes.
 
     By default, `count` is what the cluster has room for. A run whose process or node is lost goes
@@ -201,9 +195,7 @@ def on_ray(count: int | None) -> Iterator[functools.partial[Iterator[tuple[Task,
         yield functools.partial(run_all, count=count or sys.maxsize, run=run)
 
 
-def _run_on_ray(
-    ray: Any, tasks: Sequence[Task], count: int, failed: Failed, data_dir: str | None
-) -> Iterator[tuple[Task, Run]]:
+def _run_on_ray(ray: Any, tasks: Tasks, count: int, failed: Failed, data_dir: str | None) -> Made:
     make = ray.remote(_make)  # One core, and three more tries if it is lost.
     data_dir = data_dir and os.path.abspath(data_dir)
     left = {task.folder: task for task in tasks}

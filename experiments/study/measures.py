@@ -7,6 +7,11 @@ import numpy as np
 
 from experiments.study.store import Results, Run
 
+# Gives a number of a run and one of its rounds.
+OfRound = Callable[[Run, int], float]
+# Gives a number of the rounds in which a column was measured, and its values: arrays [measured].
+OfCurve = Callable[[np.ndarray, np.ndarray], float | None]
+
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
@@ -78,13 +83,8 @@ def of_run(cell: str, function: Callable[[Run], float | None]) -> Measure:
     return Measure((cell,), lambda runs: function(runs[cell]))
 
 
-def of_curve(
-    cell: str, column: str, function: Callable[[np.ndarray, np.ndarray], float | None]
-) -> Measure:
-    """A number that a function reads off a column of `metrics.csv`.
-
-    The function is given the rounds in which it was measured, and its values: arrays [measured].
-    """
+def of_curve(cell: str, column: str, function: OfCurve) -> Measure:
+    """A number that a function reads off a column of `metrics.csv`."""
 
     def compute(run: Run) -> float | None:
         found = function(*map(np.array, run.curve(column)))
@@ -95,9 +95,7 @@ def of_curve(
 
 def last_rounds(cell: str, column: str, count: int = 10) -> Measure:
     """The mean over what was measured in the last `count` rounds."""
-    return of_curve(
-        cell, column, lambda rounds, y: sum(k := y[rounds > rounds[-1] - count]) / len(k)
-    )
+    return of_curve(cell, column, lambda n, y: sum(last := y[n > n[-1] - count]) / len(last))
 
 
 def in_round(cell: str, column: str, round_num: int) -> Measure:
@@ -120,7 +118,7 @@ def roughness(cell: str, column: str) -> Measure:
     return of_curve(cell, column, compute)
 
 
-def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], float]) -> Measure:
+def until(cell: str, column: str, goal: Measure, what: OfRound) -> Measure:
     """What a function gives of a run and of the first measured round with a goal in a column.
 
     Not determined where the column never reaches the goal.
@@ -135,6 +133,11 @@ def until(cell: str, column: str, goal: Measure, what: Callable[[Run, int], floa
         return None if first is None else what(run, first)
 
     return Measure(tuple(dict.fromkeys((*goal.cells, cell))), compute)
+
+
+def rounds_until(_: Run, round_num: int) -> float:
+    """The round itself."""
+    return round_num
 
 
 def bytes_until(run: Run, round_num: int) -> float:

@@ -35,7 +35,6 @@ _PUBLISHED = (
     'Sections made "as published" show what this page said before runs were kept; '
     "`experiments/results/` has the runs of all others."
 )
-_UNITS = "Checks of accuracies are in percentage points. Our own checks are not counted above."
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
 
@@ -126,7 +125,7 @@ def all_pages() -> dict[Path, bytes]:
 
 def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) -> Iterator[str]:
     """Gives what stands below the verdicts."""
-    yield _UNITS
+    yield "Checks of accuracies are in percentage points. Our own checks are not counted above."
     yield known.beginning
     notes = Counter(made.scale.note for made, _ in shown.values())
     if not all(made.results.runs for made, _ in shown.values()):

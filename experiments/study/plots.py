@@ -1,7 +1,8 @@
 """Pictures of results: bars, curves over rounds, lines over a setting.
 
 Each function returns a `Figure` that draws what was run: panels and lines without runs are left
-out, and where nothing was run there is no picture.
+out, and where nothing was run there is no picture. Panels are given by title, `columns` of them
+stand in a row, and `xlabel` and `ylabel` say what the axes are.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,10 +30,8 @@ def bars(
 ) -> Figure:
     """Returns bars of means, each with a line from the lowest seed to the highest.
 
-    Args:
-      panels: Panel -> bar -> group -> measure.
-      factor: What the measure is multiplied by.
-      **options: Labels and layout, as of `tff_het.evaluation.panels.bars`.
+    Panels are bar -> group -> measure, drawn times `factor`. The other options are those of
+    `tff_het.evaluation.panels.bars`.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -73,11 +72,8 @@ def curves(
 ) -> Figure:
     """Returns curves over rounds: the mean over seeds, and a band from the lowest to the highest.
 
-    Args:
-      panels: Panel -> line -> the cell, and the column of its `metrics.csv`.
-      ylabel: The column, in percent.
-      columns: Panels in a row; all, by default.
-      share_y: Whether the panels of a row have one scale.
+    Panels are line -> the cell, and the column of its `metrics.csv`, in percent; by default in one
+    row. With `share_y`, those of a row have one scale.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -112,13 +108,9 @@ def lines(
     ylabel: str,
     dodge: float = 0.0,
 ) -> Figure:
-    """Returns a line for each name over a setting, with 95 % intervals over seeds.
+    """Returns lines, value of a setting -> measure, with 95 % intervals over seeds.
 
-    Args:
-      of: Line -> value of the setting -> measure.
-      xlabel: The setting.
-      ylabel: The measure.
-      dodge: By how much lines stand beside one another, so that no interval hides another.
+    They stand by `dodge` beside one another, so that no interval hides another.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -158,14 +150,8 @@ def heat_maps(
 ) -> Figure:
     """Returns tables of counts as colours, each on a scale of its own.
 
-    Args:
-      panels: Gives arrays [rows, columns] by title, of the runs there are.
-      xlabel: What the columns are.
-      ylabel: What the rows are.
-      label: What the numbers are.
-      columns: Panels in a row.
-      size: Width and height of a panel, in inches.
-      imshow: Options of `Axes.imshow`.
+    `panels` gives arrays [rows, columns] of the runs there are, and `label` says what the numbers
+    are. A panel has a `size`, width and height in inches; `imshow` are options of `Axes.imshow`.
     """
 
     def draw(results: Results) -> "Drawing | None":

@@ -61,9 +61,8 @@ def make_runs(experiment: Experiment, scale: str, settings: Making) -> int:
     """
     logging.set_verbosity(logging.WARNING)
     if scale not in experiment.scales:
-        raise ValueError(
-            f"{experiment.id} has no scale {scale}, only {', '.join(experiment.scales)}."
-        )
+        known = ", ".join(experiment.scales)
+        raise ValueError(f"{experiment.id} has no scale {scale}, only {known}.")
     can_fork = runtime.fitting("in_process") == "in_process" and not internals.has_started()
     count = (settings.jobs or len(os.sched_getaffinity(0))) if can_fork else 1
     output_dir = command_line.folder(settings.output_dir).absolute()  # Nodes are elsewhere.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from experiments.run.config import RunConfig
 from experiments.study import identity, runner, store
-from experiments.study.experiment import Call, Cell, Training
+from experiments.study.experiment import Call, Cell, Training, Work
 from experiments.study.runner import Task
 from experiments.study.store import Status
 from tff_het import kept
@@ -102,7 +102,7 @@ class _FailedError(Exception):
     """A probe failed."""
 
 
-def rate(work: Training | Call, measured: Callable[..., Probe]) -> Rate | None:
+def rate(work: Work, measured: Callable[..., Probe]) -> Rate | None:
     """Returns a run's rate by probes that `measured` makes; None where there is nothing to probe.
 
     `measured` is given what is run, and a text that tells probes of the same apart.
@@ -129,8 +129,7 @@ def _of_training(flags: Mapping[str, str], measured: Callable[..., Probe]) -> Ra
     rest = few * (found.one_round + found.evaluation)
     start = max(0.0, found.seconds - rest)
     # A start keeps little more than one core busy; beside a long one, that would count.
-    is_long = start > 2 * rest
-    cores = found.busy / found.seconds if is_long else (found.busy - start) / rest
+    cores = found.busy / found.seconds if start > 2 * rest else (found.busy - start) / rest
     return Rate(start, rounds * found.one_round + evaluations * found.evaluation, cores)
 
 
@@ -151,17 +150,14 @@ def _of_call(call: Call, name: str, measured: Callable[..., Probe]) -> Rate:
     return Rate(start, most * slope, long.busy / long.seconds)
 
 
-def _measured(
-    made: dict[str, Any], data_dir: str | None, work: Training | Call, key: str = ""
-) -> Probe:
+def _measured(made: dict[str, Any], data_dir: str | None, work: Work, key: str = "") -> Probe:
     """Makes a probe, unless it is among those that were made before, by what was run."""
     key = identity.name(work) + key
     if key not in made:
         with tempfile.TemporaryDirectory() as folder:
             began = time.process_time()
-            run = runner.make(
-                Task(Cell("probe", work), 0, Path(folder, "probe")), data_dir=data_dir
-            )
+            task = Task(Cell("probe", work), 0, Path(folder, "probe"))
+            run = runner.make(task, data_dir=data_dir)
             busy = time.process_time() - began
             if run is None or run.status is not Status.OK:
                 print(f"  {run and run.error}", file=sys.stderr)

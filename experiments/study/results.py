@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from experiments.study import identity, jobs, runner, sections
-from experiments.study.experiment import Experiment, Scale, Training
+from experiments.study.experiment import Experiment, Scale, Training, Work
 from experiments.study.runner import Outdated
 from experiments.study.store import Results, Run, Status
 from tff_het.simulation import records
@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parents[1] / "results"
 _TRIED, _FILES = 2, ("metrics.csv", "clients.csv")
 # What equal runs of one machine and code share.
 _SHARED = ("commits", "hardware", "runtime", "versions", "code")
+OfScales = Iterable[tuple[Experiment, Results]]
 
 
 def read(experiment: Experiment, scale: str) -> Results | None:
@@ -35,12 +36,11 @@ def read(experiment: Experiment, scale: str) -> Results | None:
     # Other figures may share runs, and take more seeds of them.
     planned = range(experiment.scales[scale].num_seeds)
     seeds = sorted({seed for what, seed in known if what in names and seed in planned})
-    if not seeds:
-        return None
-    absent = Run(Path(), Status.ABSENT)
-    return experiment.results(
-        scale, seeds, lambda work, seed: known.get((identity.name(work), seed), absent)
-    )
+
+    def find(work: Work, seed: int) -> Run:
+        return known.get((identity.name(work), seed), Run(Path(), Status.ABSENT))
+
+    return experiment.results(scale, seeds, find) if seeds else None
 
 
 def is_complete(results: Results) -> bool:
@@ -48,7 +48,7 @@ def is_complete(results: Results) -> bool:
     return all(run.status is Status.OK for run in results.runs.values())
 
 
-def merge(experiments: Iterable[tuple[Experiment, Results]]) -> str:
+def merge(experiments: OfScales) -> str:
     """Adds finished runs on disk to the kept ones, in place of those of the same cell and seed.
 
     Returns how many runs were added, by file.
@@ -83,9 +83,7 @@ def write(path: Path, runs: Mapping[tuple[str, int], Run]) -> None:
         record = {k: v for k, v in run.record.items() if k not in ("checksum", "status", "made")}
         common = _line({name: record.pop(name) for name in _SHARED if name in record})
         made = shared.setdefault(common, len(shared))
-        for kind in ("curves", "tables", "contents"):
-            record.setdefault(kind, {})
-        lines.append(_line(record | {"made": made}))
+        lines.append(_line({"curves": {}, "tables": {}, "contents": {}, **record, "made": made}))
     path.parent.mkdir(exist_ok=True)
     records.write_atomically(path, "".join(line + "\n" for line in (*shared, *lines)))
 
@@ -113,9 +111,8 @@ def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
             place = record["run"], record["seed"]
             found[place] = Run(Path(*map(str, place)), Status.OK, shared[record["made"]] | record)
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise ValueError(
-                f"{path}, line {number} is damaged: take the file from the repository again."
-            ) from error
+            why = "is damaged: take the file from the repository again."
+            raise ValueError(f"{path}, line {number} {why}") from error
     return found
 
 
@@ -132,9 +129,7 @@ def published() -> Mapping[str, Mapping[str, Any]]:
     return {(record := json.loads(line))["section"]: record for line in lines}
 
 
-def carry(
-    experiments: Iterable[tuple[Experiment, Results]], *, data_dir: str | None
-) -> Iterator[str]:
+def carry(experiments: OfScales, *, data_dir: str | None) -> Iterator[str]:
     """Carries kept results over a change of code that changes no byte of them.
 
     Of each family of outdated results, one method or function, some runs are made again. Where all

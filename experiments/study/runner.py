@@ -19,7 +19,7 @@ import tensorflow as tf
 from experiments.run import data, one
 from experiments.run.config import RunConfig
 from experiments.study import claims, identity, store
-from experiments.study.experiment import Call, Cell, Experiment, Training
+from experiments.study.experiment import Call, Cell, Experiment, Training, Work
 from experiments.study.store import Results, Run, Status
 from tff_het.backend.names import tff
 from tff_het.simulation import records, runtime
@@ -49,21 +49,19 @@ def plan(experiment: Experiment, scale: str, seeds: Sequence[int], output_dir: P
     return list(tasks.values())
 
 
-def folder_of(output_dir: Path, paper: str, work: Training | Call, seed: int) -> Path:
+def folder_of(output_dir: Path, paper: str, work: Work, seed: int) -> Path:
     """Returns the folder of a run."""
     return output_dir / paper / "runs" / identity.name(work) / f"seed{seed}"
 
 
 def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None:
     """Reads the runs of one scale, whatever became of them; None where it was never begun."""
+
+    def find(work: Work, seed: int) -> Run:
+        return store.read(folder_of(output_dir, experiment.paper, work, seed))
+
     seeds = store.read_seeds(output_dir / experiment.paper / experiment.name / scale)
-    if seeds is None:
-        return None
-    return experiment.results(
-        scale,
-        seeds,
-        lambda work, seed: store.read(folder_of(output_dir, experiment.paper, work, seed)),
-    )
+    return None if seeds is None else experiment.results(scale, seeds, find)
 
 
 def is_done(task: Task, data_dir: str | None) -> bool:
@@ -115,10 +113,9 @@ class Outdated(NamedTuple):
 def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
     """Returns the results of one scale that come from other code or settings than there are now."""
     cells, found = {cell.name: cell for cell in experiment.scales[results.scale].cells}, []
-    for (name, seed), run in results.runs.items():
+    done = {of: run for of, run in results.runs.items() if run.status is Status.OK}
+    for (name, seed), run in done.items():
         work = cells[name].work
-        if run.status is not Status.OK:
-            continue
         if run.record["key"] == identity.key(work, list(run.record["data"].values())):
             continue
         then, now = run.record.get("code", {}), identity.short(identity.code_of(work))
@@ -128,10 +125,7 @@ def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
 
 
 def make(
-    task: Task,
-    failed: Mapping[Path, Mapping[str, Any]] | None = None,
-    *,
-    data_dir: str | None,
+    task: Task, failed: Mapping[Path, Mapping[str, Any]] | None = None, *, data_dir: str | None
 ) -> Run | None:
     """Makes one run, or goes on with it, in the runtime that is installed.
 
@@ -221,9 +215,7 @@ def _about(task: Task, fingerprints: Mapping[str, str]) -> dict[str, Any]:
 def commit() -> str:
     """Returns the checkout's commit, with '+' where files differ; 'unknown' outside of one."""
     command = ("git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty=+")
-    done = subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
 

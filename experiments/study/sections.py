@@ -62,8 +62,7 @@ class JudgedCheck(NamedTuple):
     def texts(self) -> list[str]:
         """Its name, our mean with its interval, the margin, p and the verdict."""
         (name, _, margin, form), number = self.check, self.number
-        ours, verdict = number.text(form.digits), self.verdict.value
-        return [name, ours, form.text(margin), number.p, verdict]
+        return [name, number.text(form.digits), form.text(margin), number.p, self.verdict.value]
 
 
 class Judged(NamedTuple):
@@ -123,9 +122,7 @@ class Section(NamedTuple):
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
     counts, made = _counts(experiment, results), _made(results)
-    return _section(
-        experiment, results, lambda _, one: _number(one, experiment, results), counts, made
-    )
+    return _section(experiment, results, lambda _, x: _number(x, experiment, results), counts, made)
 
 
 def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
@@ -188,9 +185,7 @@ def _number(one: Place | Check, experiment: Experiment, results: Results) -> Num
 
 def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
     """Says how many seeds a number has, where these are not all."""
-    planned = sum(
-        all((cell, seed) in results.runs for cell in measure.cells) for seed in results.seeds
-    )
+    planned = sum(all((c, seed) in results.runs for c in measure.cells) for seed in results.seeds)
     if found.num_seeds < planned:
         return f", {found.num_seeds} of {planned} seeds"
     return f" ({planned} seeds)" if 1 < planned < len(results.seeds) else ""

@@ -60,10 +60,8 @@ class Run:
 
         Raises ValueError if the run left another one, or it was not kept when the run was merged.
         """
-        content = self._once(
-            "contents", name, lambda: base64.b64encode(self._content(name)).decode()
-        )
-        return io.BytesIO(base64.b64decode(content))
+        text = self._once("contents", name, lambda: base64.b64encode(self._content(name)).decode())
+        return io.BytesIO(base64.b64decode(text))
 
     def curve(self, column: str) -> tuple[list[int], list[float]]:
         """Returns the rounds in which a column of `metrics.csv` was measured, and its values."""

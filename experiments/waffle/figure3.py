@@ -30,7 +30,6 @@ _COLUMNS: dict[str, Any] = {
     "Most like their own class": "recognised",
     "Gradient energy, first client": ("sharpness", s.Form(digits=4)),
 }
-_FORM = s.Form(digits=3)
 
 
 def _draw(results: s.Results):
@@ -59,9 +58,10 @@ def _draw(results: s.Results):
 
 
 def _more(check: str, local: str, *names: str) -> dict[str, s.Measure]:
-    both = ((FED_AVG, FITTED), (WAFFLE, local))
-    ours = {name: [s.metric(cell, f"{of}_{name}") for cell, of in both] for name in names}
-    return {f"{name} of FedAvg - {check}": one - other for name, (one, other) in ours.items()}
+    both = {
+        n: (s.metric(FED_AVG, f"{FITTED}_{n}"), s.metric(WAFFLE, f"{local}_{n}")) for n in names
+    }
+    return {f"{name} of FedAvg - {check}": one - other for name, (one, other) in both.items()}
 
 
 EXPERIMENT = s.Experiment(
@@ -78,7 +78,7 @@ EXPERIMENT = s.Experiment(
             _ROWS,
             _COLUMNS,
             lambda row, name: s.metric(row[0], f"{row[1]}_{name}"),
-            _FORM,
+            s.Form(digits=3),
         )
     ],
     claims=[

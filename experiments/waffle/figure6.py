@@ -1,27 +1,18 @@
 """Figures 5 and 6 of WAFFLe: accuracy over the rounds; the runs are those of Tables 1 and 2."""
 
-import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 import experiments.study as s
 from experiments.waffle import settings
-from experiments.waffle.settings import (
-    ACCURACY,
-    DATA,
-    FED_AVG,
-    FED_PROX,
-    MAJORITY,
-    MINORITY,
-    WAFFLE,
-)
+from experiments.waffle.settings import ACCURACY, DATA, FED_AVG, FED_PROX, WAFFLE
 
 _METHODS = (FED_AVG, FED_PROX, WAFFLE)
 # Data -> line -> the cell, and the column of its `metrics.csv`.
 _UNIMODAL = {data: {m: (f"{data}/unimodal/{m}", ACCURACY) for m in _METHODS} for data in DATA}
-_GROUPS = {"majority": MAJORITY, "minority": MINORITY}
+_GROUPS = {"majority": settings.MAJORITY, "minority": settings.MINORITY}
 _LINES = [(m, group, column) for m in (FED_AVG, WAFFLE) for group, column in _GROUPS.items()]
 _BY_GROUP = {
     data: {f"{m}, {group}": (f"{data}/multimodal/{m}", column) for m, group, column in _LINES}
@@ -33,7 +24,7 @@ _ROUNDS = s.Form(digits=1)
 def _rounds(cell: str, column: str) -> s.Measure:
     """The first measured round with 95 % of the mean of the last ten."""
     goal = s.combined(lambda last: 0.95 * last, s.last_rounds(cell, column))
-    return s.until(cell, column, goal, lambda _, round_num: round_num)
+    return s.until(cell, column, goal, s.rounds_until)
 
 
 def throughout(one: tuple[str, str], other: tuple[str, str]) -> s.Measure:
@@ -46,44 +37,37 @@ def throughout(one: tuple[str, str], other: tuple[str, str]) -> s.Measure:
     return s.Measure(tuple(dict.fromkeys((one[0], other[0]))), compute)
 
 
-def _claims(data: str) -> list[s.Claim]:
+def _claims(data: str) -> Iterator[s.Claim]:
     fed_avg, fed_prox, waffle = _UNIMODAL[data].values()
-    later = abs(_rounds(*waffle) - _rounds(*fed_avg))
-    tenth = s.of_curve(*waffle, lambda rounds, _: rounds[-1] / 10)
     majority, minority, *ours = _BY_GROUP[data].values()
-    leads = {"majority": (ours[0], majority), "minority": (ours[1], minority)}
-    rough = s.roughness(*minority)
-    mean = {group: s.over_rounds(*a) - s.over_rounds(*b) for group, (a, b) in leads.items()}
     least, better = "smallest lead in accuracy", "WAFFLe achieves better performance throughout"
-    found = {
-        f"({data}) {better} training.": {
-            f"{least} over FedAvg": throughout(waffle, fed_avg),
-            f"{least} over FedProx": throughout(waffle, fed_prox),
-        },
-        f"({data}) With FedAvg the minority lags behind the majority throughout training.": {
-            f"{least}, majority over minority": throughout(majority, minority)
-        },
-        f"({data}) {better} training, for both sub-populations.": {
-            f"{least}, {group}": throughout(*both) for group, both in leads.items()
-        },
-        f"({data}) WAFFLe's lead is especially large for the minority.": {
-            "mean lead in accuracy, minority - majority": mean["minority"] - mean["majority"]
-        },
+    leads = {FED_AVG: throughout(waffle, fed_avg), FED_PROX: throughout(waffle, fed_prox)}
+    checks = {f"{least} over {method}": lead for method, lead in leads.items()}
+    yield s.claim(f"({data}) {better} training.", checks)
+    text = f"({data}) With FedAvg the minority lags behind the majority throughout training."
+    yield s.claim(text, {f"{least}, majority over minority": throughout(majority, minority)})
+    groups = {"majority": (ours[0], majority), "minority": (ours[1], minority)}
+    checks = {f"{least}, {group}": throughout(*both) for group, both in groups.items()}
+    yield s.claim(f"({data}) {better} training, for both sub-populations.", checks)
+    of_all, of_few = (s.over_rounds(*a) - s.over_rounds(*b) for a, b in groups.values())
+    text = f"({data}) WAFFLe's lead is especially large for the minority."
+    yield s.claim(text, {"mean lead in accuracy, minority - majority": of_few - of_all})
+    rough = s.roughness(*minority)
+    yield s.claim(
         f"({data}) FedAvg's minority curve is not as smooth as its majority curve, nor as WAFFLe's "
-        "minority curve.": {
-            f"roughness of FedAvg's minority - {whose}": rough - s.roughness(*other)
-            for whose, other in {
-                "FedAvg's majority": majority,
-                "WAFFLe's minority": ours[1],
-            }.items()
+        "minority curve.",
+        {
+            "roughness of FedAvg's minority - FedAvg's majority": rough - s.roughness(*majority),
+            "roughness of FedAvg's minority - WAFFLe's minority": rough - s.roughness(*ours[1]),
         },
-    }
-    similar = (
-        f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
-        "their own last ten differ by less than a tenth of all rounds."
     )
-    apart = {"a tenth of all rounds - difference": tenth - later}
-    return [*itertools.starmap(s.claim, found.items()), s.claim(similar, apart, form=_ROUNDS)]
+    tenth = s.of_curve(*waffle, lambda rounds, _: rounds[-1] / 10)
+    yield s.claim(
+        f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
+        "their own last ten differ by less than a tenth of all rounds.",
+        {"a tenth of all rounds - difference": tenth - abs(_rounds(*waffle) - _rounds(*fed_avg))},
+        form=_ROUNDS,
+    )
 
 
 _MEAN = {"Mean over the rounds": s.over_rounds}

@@ -19,24 +19,20 @@ def _cells(size: settings.Size) -> tuple[s.Cell, ...]:
     return settings.cells(size, [_CIFAR], _METHODS, "/Z={classes}", classes=_CLASSES)
 
 
-def _accuracy(row: str, z: str) -> s.Measure:
+def _of(row: str, z: str) -> s.Measure:
     if row == _GAIN:
-        return _accuracy(WAFFLE, z) - _accuracy(FED_AVG, z)
+        return _of(WAFFLE, z) - _of(FED_AVG, z)
     return s.metric(*_CURVES[z][row])
 
 
 _QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 2, _NOTE)
-_MORE = {
-    f"gain - {p.value}, {p.column}": _accuracy(_GAIN, p.column) - p.value / 100 for p in _PRINTED
-}
+_MORE = {f"gain - {p.value}, {p.column}": _of(_GAIN, p.column) - p.value / 100 for p in _PRINTED}
 
 EXPERIMENT = s.Experiment(
     "waffle.figure7",
     "Figure 7: less heterogeneity on CIFAR-10",
     scales=settings.scales(_cells(settings.SMOKE), _QUICK, _cells(settings.PAPER)),
-    tables=[
-        s.table("Local test accuracy after the last round", _ROWS, [*_CURVES], _accuracy),
-    ],
+    tables=[s.table("Local test accuracy after the last round", _ROWS, [*_CURVES], _of)],
     printed=_PRINTED,
     claims=[s.claim(f"WAFFLe still {_QUOTE}, with three and four classes at each client.", _MORE)],
     figures=[

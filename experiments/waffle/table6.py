@@ -65,10 +65,8 @@ def experiment(number: int, setting: str, quotes: Sequence[str]) -> s.Experiment
         tables=[s.table("MNIST", rows, columns, accuracy)],
         printed=found,
         # At scale `quick` there are the corners alone.
-        claims=[
-            *claims(_LOW_HIGH, _FEW_MANY, ""),
-            *claims(_ALPHAS, _FACTORS, ", over the whole table"),
-        ],
+        claims=claims(_LOW_HIGH, _FEW_MANY, "")
+        + claims(_ALPHAS, _FACTORS, ", over the whole table"),
     )
 
 
