@@ -1,11 +1,12 @@
 """Flower's `niid_bench` baseline: one model for all, where clients differ in their labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import experiments.study as s
 
 # The paper's SCAFFOLD takes plain SGD; the baseline's has momentum, and weights by examples.
-_METHODS = {
+_METHODS: Mapping[str, dict[str, Any]] = {
     "FedAvg": {"method": "fed_avg", "client_momentum": 0.9},
     "SCAFFOLD": {"method": "scaffold"},
 }
@@ -14,7 +15,7 @@ _PROX = "FedProx"
 # The printed value is the best of these, chosen by test data.
 _STRENGTHS = ("0.001", "0.01", "0.1", "1")
 _DATA = {"MNIST": "mnist", "FMNIST": "fashion_mnist"}
-_PARTITIONS = {
+_PARTITIONS: Mapping[str, dict[str, Any]] = {
     "Dirichlet .5": {"partition": "dirichlet", "dirichlet.alpha": 0.5, "dirichlet.capped": True},
     "2 classes a client": {"partition": "niid_bench_classes"},
 }
@@ -39,8 +40,9 @@ _DIGITS = {"dataset": "digits", "model": "digits_cnn", "rounds": 2, "local_epoch
 _ACCURACY = "global_test_accuracy"
 
 
-def _cells(data: dict[str, dict]) -> tuple[s.Cell, ...]:
-    name, axes = "{partition}/{data}/{method}", {"partition": _PARTITIONS, "data": data}
+def _cells(data: Mapping[str, dict[str, Any]]) -> tuple[s.Cell, ...]:
+    name = "{partition}/{data}/{method}"
+    axes: dict[str, Any] = {"partition": _PARTITIONS, "data": data}
     prox = {f"{_PROX} {mu}": {**_FED_PROX, "proximal_strength": mu} for mu in _STRENGTHS}
     return s.cells(name, _TRAINING, **axes, method=_METHODS) + s.cells(
         name, _TRAINING, num_seeds=1, **axes, method=prox

@@ -35,6 +35,7 @@ def last_round(*, folder: Path, **given: Any) -> dict[str, float]:
 
 def _cell(size: edge.Size) -> s.Cell:
     cell = size.run()
+    assert isinstance(cell.work, s.Call)
     return dataclasses.replace(cell, work=dataclasses.replace(cell.work, function=last_round))
 
 

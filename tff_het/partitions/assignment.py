@@ -107,8 +107,8 @@ def by_shares(
       classes: int [classes], all that `y` has; `rng` draws which of their examples are whose.
       shares: float [classes, clients]; what a row lacks to 1 belongs to nobody.
     """
-    dealt = [_deal(split["y"], classes, shares, rng) for split in (train, test)]
-    return Assignment(*dealt)
+    owned, tested = (_deal(split["y"], classes, shares, rng) for split in (train, test))
+    return Assignment(owned, tested)
 
 
 def _deal(
