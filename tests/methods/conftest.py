@@ -8,6 +8,6 @@ from tff_het.simulation import runtime
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _in_process() -> Iterator[None]:
+def _runtime() -> Iterator[None]:
     with runtime.use("in_process", clients_in_parallel=2):
         yield

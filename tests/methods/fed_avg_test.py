@@ -14,6 +14,14 @@ from tff_het.models.model import Weights
 
 optimizers = tff.learning.optimizers
 
+
+@pytest.fixture(scope="module", autouse=True)
+def _runtime(worker):
+    """On the worker instead: TFF's own processes have variables."""
+    with tff.framework.get_context_stack().install(worker):
+        yield
+
+
 BATCH = 4
 SIZES = (8, 9, 3)  # 2 + 3 + 1 steps: whole batches, a last one of 1, fewer than a batch.
 ROUNDS = 2  # Twelve steps in all.

@@ -17,6 +17,13 @@ SIZES = (8, 9, 3)
 ELEMENT = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _runtime(worker):
+    """On the worker instead: TFF's own processes have variables."""
+    with tff.framework.get_context_stack().install(worker):
+        yield
+
+
 def make_examples(n: int) -> collections.OrderedDict:
     rng = np.random.default_rng(n)
     return collections.OrderedDict(

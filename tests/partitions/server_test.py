@@ -26,6 +26,9 @@ CASES = {
     "groups": {"num_clients": 4},
     "iid": {"num_clients": 4},
     "multimodal": {"num_clients": 5, "minority_clients": 2, "minority_classes": [0, 3]},
+    "niid_bench_classes": {"num_clients": 6},
+    "p_fed_me_classes": {"num_clients": 2},
+    "pfllib_classes": {"num_clients": 6},
     "shards": {"num_clients": 4, "shards_per_client": 2},
 }
 
