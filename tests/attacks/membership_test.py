@@ -100,9 +100,16 @@ def test_a_model_that_learnt_nothing_tells_nothing(world):
     assert low < np.mean([one.accuracy for one in found]) < high
 
 
-@pytest.mark.parametrize("method", methods.names())
+# Run by the short test command as well: one of each way to keep a part.
+NOT_SLOW = ("fed_avg", "hdafl", "ditto")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(n, marks=() if n in NOT_SLOW else pytest.mark.slow) for n in methods.names()],
+)
 def test_every_method_can_be_attacked(method, world, federations):
-    """By one code path; whoever holds the private part as well finds the members of any."""
+    """By one code path; anyone who holds the private part too finds the members of any."""
     found = federations(method, 30)
     results = {local: attack(world, found, local) for local in LOCAL_PARTS}
     accuracy = {local: np.mean([s.accuracy for s in r]) for local, r in results.items()}
