@@ -1,4 +1,4 @@
-"""Boards: methods side by side, as other suites print them and on one fair protocol."""
+"""Boards: tables of methods that other suites publish, run again."""
 
-TITLE = "Boards: personalised federated learning on one protocol"
+TITLE = "Boards: published comparisons of other suites, run again"
 MODULES = ("niid_bench", "p_fed_me")

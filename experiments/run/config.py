@@ -45,8 +45,8 @@ class Data:
       local_test_fraction: Test each client on this share of its own training examples; the data
         set's test examples go to no client. Default: they are split over clients as the training
         examples are.
-      merge_test: With --local_test_fraction: first make the data set's test examples training
-        examples, as PFLlib does.
+      merge_test: Pool the data set's train and test examples before they are split, as PFLlib
+        does; needs --local_test_fraction.
       validation_fraction: Share of each client's training examples that is held out for validation.
     """
 

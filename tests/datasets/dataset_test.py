@@ -119,7 +119,8 @@ def test_with_test_in_train():
     data = make_dataset()
     both = data.with_test_in_train()
     np.testing.assert_array_equal(both.train["y"], [0, 1, 2, 0, 2, 1])
-    assert both.train["x"].shape == (6, 2) and len(both.test["y"]) == 2
+    np.testing.assert_array_equal(both.train["x"][4:], data.test["x"])
+    assert len(both.train["x"]) == 6 and len(both.test["y"]) == 2
 
 
 def with_questions(train, test=((1, 0), (0, 0)), dtype=np.int32, **changes):

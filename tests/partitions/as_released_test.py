@@ -29,7 +29,8 @@ def test_pfllib_classes(seed):
     np.testing.assert_array_equal(found.sum(axis=1), 7000)
     sizes = found[found > 0].reshape(10, 4)
     assert sizes[:, :3].min() >= 175 and sizes[:, :3].max() < 1750 <= sizes[:, 3].min()
-    assert len(np.unique(sizes)) > 30
+    # Uniform: the mean of 30 lies within four standard errors.
+    assert abs(sizes[:, :3].mean() - 962) < 4 * 455 / np.sqrt(30)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -50,9 +51,17 @@ def test_p_fed_me_classes(seed):
     for client, column in enumerate(found.T):
         assert {*np.flatnonzero(column)} == {client % 10, (client + 1) % 10}
         assert all(size == 10 or size >= 310 for size in column[column > 0])
-    assert (found.sum(axis=1) <= 7000).all() and (found > 310).sum() > 40
-    # A power law: the largest is many times the median.
-    assert found.max() > 3 * np.median(found[found > 0])
+    # pFedMe's own script leaves 0.4 of 80 parts at 10, and uses 43,300 examples, on average.
+    assert (found == 10).sum() <= 8 and 38_000 < found.sum() < 50_000
+
+
+def test_p_fed_me_classes_follow_a_power_law():
+    """Somebody has far more than the uniform part, in nine of ten draws of pFedMe's own script."""
+    assert max(counts("p_fed_me_classes", 40, seed).max() for seed in range(5)) > 1080
+
+
+def test_p_fed_me_classes_of_few_clients_are_doubled():
+    assert counts("p_fed_me_classes", 10)[0, 0] >= 10 + 2 * 300
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,7 +72,8 @@ def test_dirichlet_capped(seed):
     assert (found[before >= 70_000 / 20 + 1] == 0).all()
     assert found.sum() == 70_000 and found.sum(axis=0).min() >= 40
     free = counts("dirichlet", 20, seed, alpha=0.1, min_examples=1)
-    assert free.sum(axis=0).max() > found.sum(axis=0).max() - 7000
+    before = np.cumsum(free, axis=0) - free
+    assert (free[before >= 70_000 / 20 + 1] > 0).any()
 
 
 @pytest.mark.parametrize("name", ["pfllib_classes", "niid_bench_classes", "p_fed_me_classes"])

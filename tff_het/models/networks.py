@@ -134,9 +134,10 @@ def _normalised(x: tf.Tensor, layer: str) -> tf.Tensor:
 
 
 def cnn_pfllib(x: tf.Tensor, num_classes: int, layers: Layers):
-    """5x5x32, pool, 5x5x64, pool, 512 units, on inputs from -1 to 1 (PFLlib, Zhang et al. 2023).
+    """5x5x32, pool, 5x5x64, pool, 512 units (PFLlib, Zhang et al. 2023).
 
-    582,026 parameters on 28 x 28 x 1 with 10 classes.
+    Scales pixels from [0, 1] to [-1, 1], so inputs should not be standardised. 582,026 parameters
+    on 28 x 28 x 1 with 10 classes.
     """
     x = keras.layers.Rescaling(2.0, offset=-1.0)(x)
     return convolutions_and_dense([32, 64], 5, [512], "valid")(x, num_classes, layers)

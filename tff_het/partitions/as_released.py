@@ -1,8 +1,7 @@
-"""Clients as the code of other suites splits them, where that is no partition of a paper.
+"""Label-skewed partitions as the public code of PFLlib, NIID-Bench and pFedMe makes them.
 
-PFLlib (Zhang et al. 2023), NIID-Bench (Li et al. 2022) in the form of Flower's baseline, and pFedMe
-(Dinh et al. 2020), whose generator PerMFL (2024) uses too. Their Dirichlet splits are
-`dirichlet` with `capped`.
+PFLlib: Zhang et al. 2023. NIID-Bench: Li et al. 2022. pFedMe: Dinh et al. 2020, its script for
+CIFAR-10, which PerMFL (2024) uses for MNIST. Their Dirichlet splits are `dirichlet` with `capped`.
 """
 
 import numpy as np
@@ -21,9 +20,9 @@ def pfllib_classes(
 ) -> Assignment:
     """Gives neighbouring clients the same classes, in unequal parts ("pathological" in PFLlib).
 
-    A class goes to the first clients with room for one more, as many as are needed on average. All
-    but the last get a size drawn uniformly, from a tenth of an equal part to an equal part; the
-    last gets the rest.
+    Each class goes to the first clients that still lack classes, as many as are needed on average.
+    All but the last of them get a size drawn uniformly, from a tenth of an equal part to an equal
+    part; the last gets the rest. A class that no client lacks belongs to nobody.
 
     Args:
       train: Training examples; `y` decides.
@@ -60,7 +59,9 @@ def niid_bench_classes(
     num_clients: int | None,
     classes_per_client: Whole = 2,
 ) -> Assignment:
-    """Gives client i class i, modulo their number, and random others; holders get equal parts.
+    """Gives client i class i modulo their number, and others at random; holders get equal parts.
+
+    A class that no client drew belongs to nobody.
 
     Args:
       classes_per_client: Classes of each client. The rest is as `pfllib_classes` takes it.
@@ -85,8 +86,9 @@ def p_fed_me_classes(
 ) -> Assignment:
     """Gives client i the classes i, i + 1, ... in sizes from a power law.
 
-    Of each of its classes a client gets 10 examples. Then, in turn and as long as the class lasts,
-    300 to 599 more and a lognormal(0, 2) share of the class.
+    Each client gets 10 examples of each of its classes. Then, client by client, it gets 300 to 600
+    more and its share of the class, lognormal(0, 2) among all clients; twice that where there are
+    20 clients or fewer. What would use up the class is skipped.
 
     Args:
       classes_per_client: Classes of each client. The rest is as `pfllib_classes` takes it.
@@ -101,12 +103,13 @@ def p_fed_me_classes(
             f"{num_clients} clients need 10 examples of each of their classes; the smallest class "
             f"has {totals.min()}. Ask for fewer clients."
         )
-    groups = -(-num_clients // num_classes)
-    drawn = rng.lognormal(0, 2, (num_classes, groups, classes_per_client))
-    drawn *= (totals - num_clients)[:, None, None] / drawn.sum(axis=(1, 2), keepdims=True)
+    drawn = rng.lognormal(0, 2, (num_classes, num_clients, classes_per_client))
+    left = np.maximum(totals - num_clients, 0)
+    drawn *= left[:, None, None] / drawn.sum(axis=(1, 2), keepdims=True)
     for client, labels in enumerate(own):
         for place, label in enumerate(labels):
-            more = int(drawn[label, client // num_classes, place]) + rng.integers(300, 600)
+            more = int(drawn[label, client, place]) + rng.integers(300, 601)
+            more *= 2 if num_clients <= 20 else 1
             if sizes[label].sum() + more < totals[label]:
                 sizes[label, client] += more
     return by_shares(train, test, rng, classes, sizes / totals[:, None])

@@ -43,8 +43,8 @@ def dirichlet(
       alpha: Concentration, from 1e-6 on (each class to a single client): small for few clients
         per class, large for nearly i.i.d.
       min_examples: Training examples that each client gets at least.
-      capped: Give nothing of the next class to a client that has the average number of training
-        examples or more, as the code of NIID-Bench and PFLlib does.
+      capped: Give nothing of the next class to a client that already has the average number of
+        training examples, as the code of NIID-Bench and PFLlib does.
 
     Raises:
       ValueError: No draw gave every client `min_examples`.
@@ -83,11 +83,13 @@ def dirichlet(
 
 
 def _capped(totals: np.ndarray, proportions: np.ndarray) -> np.ndarray:
-    """Takes classes from clients that have the average number of examples, one after the other."""
+    """Takes classes from clients that have the average number; all 0 where a class is left over."""
     held = np.zeros(proportions.shape[1])
     rows = []
     for total, row in zip(totals, proportions, strict=True):
         open_ = row * (held < totals.sum() / len(held))
+        if not open_.any():
+            return np.zeros_like(proportions)
         rows.append(open_ / open_.sum())
         held += rows[-1] * total
     return np.array(rows)
