@@ -66,7 +66,7 @@ def test_p_fed_me_classes_of_few_clients_are_doubled():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_dirichlet_capped(seed):
-    """In the order of the classes, whoever has the average number already gets no more."""
+    """In the order of the classes, a client with the average number gets nothing more."""
     found = counts("dirichlet", 20, seed, alpha=0.1, min_examples=40, capped=True)
     before = np.cumsum(found, axis=0) - found
     assert (found[before >= 70_000 / 20 + 1] == 0).all()
