@@ -48,19 +48,11 @@ def _cells(data: Mapping[str, dict[str, Any]]) -> tuple[s.Cell, ...]:
     )
 
 
-def _best(cell: str) -> s.Measure:
-    return s.of_curve(cell, _ACCURACY, lambda _, values: max(values))
-
-
-def _last(cell: str) -> s.Measure:
-    return s.metric(cell, _ACCURACY)
-
-
-def _table(title: str, of: Callable[[str], s.Measure], *, compare: bool) -> s.Table:
+def _table(title: str, of: Callable[[str, str], s.Measure], *, compare: bool) -> s.Table:
     def measure(method: str, column: str) -> s.Measure:
         if method != _PROX:
-            return of(f"{column}/{method}")
-        return s.combined(max, *(of(f"{column}/{_PROX} {mu}") for mu in _STRENGTHS))
+            return of(f"{column}/{method}", _ACCURACY)
+        return s.combined(max, *(of(f"{column}/{_PROX} {mu}", _ACCURACY) for mu in _STRENGTHS))
 
     return s.table(title, [*_PRINTED], _COLUMNS, measure, compare=compare)
 
@@ -79,8 +71,8 @@ EXPERIMENT = s.Experiment(
         ),
     },
     tables=[
-        _table("Best round on test data, as the baseline reports it", _best, compare=True),
-        _table("Last round", _last, compare=False),
+        _table("Best round on test data, as the baseline reports it", s.best_round, compare=True),
+        _table("Last round", s.metric, compare=False),
     ],
     printed=[
         value

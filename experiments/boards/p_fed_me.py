@@ -43,7 +43,7 @@ def _cells(data: dict[str, dict[str, Any]]) -> tuple[s.Cell, ...]:
 
 
 def _best(row: str, data: str) -> s.Measure:
-    return s.of_curve(f"{data}/{row}", _ACCURACY, lambda _, values: max(values))
+    return s.best_round(f"{data}/{row}", _ACCURACY)
 
 
 def _last(row: str, data: str) -> s.Measure:

@@ -11,8 +11,8 @@ from experiments.study.experiment import (
     Training, better, call, cells, claim, places, printed, rises, table,
 )  # fmt: skip
 from experiments.study.measures import (
-    Measure, OfRound, bytes_until, combined, in_round, last_rounds, mean, metric, of_curve, of_run,
-    over_rounds, roughness, rounds_until, total, until,
+    Measure, OfRound, best_round, bytes_until, combined, in_round, last_rounds, mean, metric,
+    of_curve, of_run, over_rounds, roughness, rounds_until, total, until,
 )  # fmt: skip
 from experiments.study.plots import bars, curves, heat_maps, lines
 from experiments.study.store import Results, Run

@@ -108,6 +108,11 @@ def over_rounds(cell: str, column: str) -> Measure:
     return of_curve(cell, column, lambda _, values: np.mean(values))
 
 
+def best_round(cell: str, column: str) -> Measure:
+    """The highest value that was measured."""
+    return of_curve(cell, column, lambda _, values: max(values))
+
+
 def roughness(cell: str, column: str) -> Measure:
     """Mean change from one measurement to the next, over the second half of a run."""
 
