@@ -296,14 +296,8 @@ def _aggregation(factory, sent_type) -> tff.templates.AggregationProcess:
     )
 
 
-@tff.tensorflow.computation(np.float32)
-def _sign(number):
-    return tf.sign(number)
-
-
-@tff.tensorflow.computation(np.int32)
-def _increment(number):
-    return number + 1
+_sign = tff.tensorflow.computation(tf.sign, np.float32)
+_increment = tff.tensorflow.computation(lambda number: number + 1, np.int32)
 
 
 def _finalize(sums) -> tff.Computation:

@@ -58,9 +58,6 @@ class SlotVariable(tf.Variable):
     name = property(lambda self: self._variable.name)
     trainable = property(lambda self: self._variable.trainable)
 
-    def __repr__(self) -> str:
-        return f"<SlotVariable {self.name} {self.shape} {self.dtype.name}>"
-
 
 def _to_tensor(slot: SlotVariable, dtype=None, name=None, as_ref=False) -> tf.Tensor:
     del name, as_ref

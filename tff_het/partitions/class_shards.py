@@ -27,13 +27,6 @@ def shards_of_classes(
     return counts
 
 
-def largest_size(labels: np.ndarray, counts: dict[int, int]) -> int:
-    """Returns the size that shards can have where all of them are equally large."""
-    return min(
-        np.count_nonzero(labels == label) // count for label, count in counts.items() if count
-    )
-
-
 def cut(
     labels: np.ndarray,
     counts: dict[int, int],

@@ -63,9 +63,10 @@ def multimodal(
             )
 
     def cut(labels: np.ndarray) -> list[np.ndarray]:
-        size = class_shards.largest_size(labels, counts)
+        # The largest that all shards can have.
+        fitting = (np.count_nonzero(labels == y) // count for y, count in counts.items() if count)
         return class_shards.deal(
-            class_shards.cut(labels, counts, rng, size), order, shards_per_client
+            class_shards.cut(labels, counts, rng, min(fitting)), order, shards_per_client
         )
 
     sizes = {group: size for group, (_, size) in groups.items()}

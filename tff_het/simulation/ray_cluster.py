@@ -22,11 +22,12 @@ def connected() -> Iterator[Any]:
         ValueError: If Ray is not installed, or the address is none.
         ConnectionError: If there is no cluster at the address.
     """
-    # The last two are warnings else.
+    # Accelerators and metrics are warnings else; under `uv run` each worker would sync by uv.
     for name in (
         "USAGE_STATS_ENABLED",
         "enable_metrics_collection",
         "ACCEL_ENV_VAR_OVERRIDE_ON_ZERO",
+        "ENABLE_UV_RUN_RUNTIME_ENV",
     ):
         os.environ.setdefault(f"RAY_{name}", "0")
     try:
