@@ -296,7 +296,7 @@ def _aggregation(factory, sent_type) -> tff.templates.AggregationProcess:
     )
 
 
-_sign = tff.tensorflow.computation(tf.sign, np.float32)
+_sign = tff.tensorflow.computation(lambda number: tf.sign(number), np.float32)
 _increment = tff.tensorflow.computation(lambda number: number + 1, np.int32)
 
 
