@@ -65,7 +65,9 @@ EXPERIMENT = s.Experiment(
         ),
     },
     tables=[
-        s.table("Best round on test data, as PerMFL reports it", [*_ROWS], [*_DATA], _best),
+        s.table(
+            "Best round on test data, as PerMFL reports it", [*_ROWS], [*_DATA], _best, judged=True
+        ),
         s.table("Last round", [*_ROWS], [*_DATA], _last, compare=False),
     ],
     printed=[

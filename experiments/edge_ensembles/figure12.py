@@ -1,6 +1,5 @@
 """Figure 12: activations of the last hidden layer on images of a class that one device has."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +32,10 @@ def last_round(*, folder: Path, **given: Any) -> dict[str, float]:
     return {**found, _BOTH: divergence.pattern_correlation(one, other)}
 
 
-def _cell(size: edge.Size) -> s.Cell:
-    cell = size.run()
-    assert isinstance(cell.work, s.Call)
-    return dataclasses.replace(cell, work=dataclasses.replace(cell.work, function=last_round))
-
-
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure12",
     "Figure 12: activation patterns",
-    scales=edge.scales(lambda size: [_cell(size)], 12),
+    scales=edge.scales(lambda size: [size.run(observe=last_round)], 12),
     tables=[s.table(_TABLE, _ALIKE, ["Correlation"], lambda alike, _: alike, _FORM)],
     claims=[s.claim(_CLAIM, _CHECKS, form=_FORM)],
     figures=[

@@ -29,7 +29,7 @@ def _cells(size: edge.Size) -> Iterator[s.Cell]:
         if size is not edge.QUICK:  # The published runs look at no test data.
             as_in_paper = size.but(selection_examples=0)
             # Not observed, so that its results are marked.
-            yield as_in_paper.run(name, method=method, observe=False, ensemble_selection="test")
+            yield as_in_paper.run(name, method=method, observe=None, ensemble_selection="test")
 
 
 def _ensembles(**case: Any) -> dict[str, s.Measure]:

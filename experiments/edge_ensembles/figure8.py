@@ -34,7 +34,7 @@ _LEADS = [
 def _cells(size: edge.Size) -> Iterator[s.Cell]:
     for f in ACQUISITIONS:
         num_seeds = None if f in _COMPARED else edge.FIRST_SEEDS
-        yield size.run(f, active=f, observe=False, num_seeds=num_seeds)
+        yield size.run(f, active=f, observe=None, num_seeds=num_seeds)
     for f in _COMPARED:
         other: dict = {"active": f, "observe": False, "num_seeds": edge.FIRST_SEEDS}
         yield size.run(f + _BRIEF, epochs=5, **other)

@@ -22,7 +22,7 @@ EXPERIMENT = s.Experiment(
     scales=edge.scales(
         lambda size: [
             s.Cell(edge.INITIAL, size.start(edge.TYPE_2)),
-            *(size.run(f, active=f, observe=False) for f in _ALONE),
+            *(size.run(f, active=f, observe=None) for f in _ALONE),
             *(size.run(name, active=f, frequency=1) for f, name in _ALONE.items()),
         ],
         8,

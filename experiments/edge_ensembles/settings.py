@@ -94,11 +94,11 @@ class Size:
         budget: int = 10,
         small: bool = False,
         until: str = "",
-        observe: bool = True,
+        observe: Callable[..., dict[str, float]] | None = observed.last_round,
         num_seeds: int | None = None,
         **flags: Any,
     ) -> s.Cell:
-        """A run whose last round is observed, or not, in small batches or whole acquisitions.
+        """A run in small batches or whole acquisitions; `observe` measures its last round, or none.
 
         `active` makes it Type II; `until` is as of `start`.
         """
@@ -121,10 +121,10 @@ class Size:
         given = {flag: value for flag, value in course.items() if value is not None}
         run = s.Training({**self._flags(kind), **given}, self.start(kind, until))
         name = name or run_name(epochs, frequency, method, budget, small)
-        if not observe:
+        if observe is None:
             return s.Cell(name, run, num_seeds)
         texts = {"flags": dict(run.flags)}
-        call = s.Call(observed.last_round, texts, run.data_sets, run.start, scales_with="flags")
+        call = s.Call(observe, texts, run.data_sets, run.start, scales_with="flags")
         return s.Cell(name, call, num_seeds)
 
     def _flags(self, kind: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _ROWS = {
     "LG-FedAvg, lambda 30, a step each": {**_LG, "penalty": 30.0},
     "LG-FedAvg, lambda 30, a step of the network after each pass of the adversary": _AUTHORS,
 }
-_ONE = {"rounds": 1, "penalty": 1.0, "pretraining": 1}
+_ONE = {"rounds": 1, "penalty": 1.0, "pretraining": 1, "adversary_steps": 1, "local_epochs": 1}
 _SMOKE = {
     row: {**course, **{name: min(course[name], one) for name, one in _ONE.items()}}
     for row, course in _ROWS.items()

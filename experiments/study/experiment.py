@@ -138,12 +138,14 @@ class Place(NamedTuple):
 class Table:
     """A table of our numbers; rows and columns follow in the order of the places.
 
-    Without `compare`, the paper's values do not belong beside these runs.
+    Without `compare`, the paper's values do not belong beside these runs. Where it is `judged`,
+    each agrees or differs: it lies within our interval widened by its own, or not.
     """
 
     title: str
     places: tuple[Place, ...]
     compare: bool = True
+    judged: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -316,9 +318,10 @@ def table(
     form: Form = PERCENT,
     *,
     compare: bool = True,
+    judged: bool = False,
 ) -> Table:
     """Returns a table; see `places` and `Table`."""
-    return Table(title, places(rows, columns, measure, form), compare)
+    return Table(title, places(rows, columns, measure, form), compare, judged)
 
 
 def claim(text: str, checks: Measures, above: float = 0.0, form: Form = PERCENT) -> Claim:

@@ -148,7 +148,9 @@ def _section(
     for table in experiment.tables_of(results.scale):
         printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
         found = [(place, number((table.title, *place[:2]), place)) for place in table.places]
-        tables[table.title] = [_entry(p, n, printed.get(p[:2])) for p, n in found if n]
+        tables[table.title] = [
+            _entry(p, n, printed.get(p[:2]), table.judged) for p, n in found if n
+        ]
     claims = []
     for claim in experiment.claims_of(results.scale):
         numbers = [number((claim.text, check.name), check) for check in claim.checks]
@@ -158,13 +160,16 @@ def _section(
     return Section(experiment, results, tables, claims, pictures, counts, made)
 
 
-def _entry(place: Place, number: Number, paper: Printed | None) -> Entry:
+def _entry(place: Place, number: Number, paper: Printed | None, judged: bool) -> Entry:
     unit, found = Form(place.form.digits), number.found
     entry = Entry(place.row, place.column, number.text(unit.digits), found)
     if paper is None:
         return entry
     interval = f" ± {unit.text(paper.interval)}" if paper.interval else ""
     gap = "" if found is None else unit.text(found.mean - paper.value, sign=True)
+    if judged and found is not None and found.high is not None:
+        widened = found.high - found.mean + (paper.interval or 0.0)
+        gap += ", agrees" if abs(found.mean - paper.value) <= widened else ", differs"
     text = unit.text(paper.value) + interval
     return entry._replace(paper=text, difference=gap, marked=paper.note)
 

@@ -40,21 +40,14 @@ KILLS = [
 ]
 
 
-# How each runtime's runs keep clients and checkpoints: neither knows of the other, so that two of
-# the four pairs show both.
-KEEPING = {"in_process": (), "worker": ("--client_store=disk", "--checkpoint_every=3")}
+# How runs keep clients and checkpoints.
+DISK = ("--client_store=disk", "--checkpoint_every=3")
 
 
-@pytest.fixture(scope="module", params=["in_process", "worker"])
+@pytest.fixture(scope="module")
 def long(request) -> tuple[str, ...]:
-    """The flags of the long run, on each runtime."""
-    return (*RUN, f"--rounds={ROUNDS}", f"--runtime={request.param}")
-
-
-@pytest.fixture
-def keeping(long) -> tuple[str, ...]:
-    """Flags that change nothing but how a run is kept."""
-    return KEEPING[long[-1].removeprefix("--runtime=")]
+    """The flags of the long run, on the runtime asked for."""
+    return (*RUN, f"--rounds={ROUNDS}", f"--runtime={getattr(request, 'param', 'in_process')}")
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +74,7 @@ def assert_prefix(folder: pathlib.Path, reference: dict[str, bytes]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("keeping", [(), DISK], ids=["memory", "disk"])
 def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, long, keeping):
     command = (*long, *keeping, f"--output_dir={tmp_path}")
     begun = []
@@ -96,8 +90,9 @@ def test_killed_between_any_two_writes(programs, reference, tools, tmp_path, lon
 
 
 @pytest.mark.slow
-def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long, keeping):
-    command = (*long, *keeping, f"--output_dir={tmp_path}")
+@pytest.mark.parametrize("long", ["worker"], indirect=True)
+def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long):
+    command = (*long, *DISK, f"--output_dir={tmp_path}")
     rng = np.random.default_rng(0)
     reached = []
     for _ in range(10):
@@ -116,6 +111,7 @@ def test_killed_at_ten_random_moments(programs, reference, tools, tmp_path, long
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("long", ["in_process", "worker"], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_finishes_the_round_and_the_command_goes_on(
     programs, reference, tools, tmp_path, long, number

@@ -150,9 +150,18 @@ def test_initial_values_follow_the_seed(process, start):
     assert_same_bits(process.initialize(), start)
 
 
-@pytest.mark.slow
 def test_another_seed_shares_all_but_the_initial_values(case, process, start):
-    """And gives the bits that it gives where nothing is kept."""
+    other = build(case, SEED + 1)
+    assert other.next is process.next
+    pairs = zip(tf.nest.flatten(start), tf.nest.flatten(other.initialize()), strict=True)
+    assert not all(np.array_equal(a, b) for a, b in pairs)
+
+
+# With variables drawn at each client, masks drawn in a round, and clusters of different starts.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fed_recon", "waffle", "ifca"])
+def test_what_another_seed_shares_gives_the_bits_of_its_own(name):
+    case = next(case for case in CASES if case.method == name)
 
     def rounds(process):
         state = process.initialize()
@@ -160,14 +169,12 @@ def test_another_seed_shares_all_but_the_initial_values(case, process, start):
         clients = make_clients(process, output.state, ((4, 9), (2, 3)), round_num=1)
         return process.next(output.state, clients)
 
-    other = build(case, SEED + 1)
-    assert other.next is process.next
-    found = rounds(other)
-    pairs = zip(tf.nest.flatten(start), tf.nest.flatten(other.initialize()), strict=True)
-    assert not all(np.array_equal(a, b) for a, b in pairs)
+    shared = build(case, SEED)
+    rounds(shared)
+    found = rounds(build(case, SEED + 1))
     kept.forget()
     alone = build(case, SEED + 1)
-    assert alone.next is not other.next
+    assert alone.next is not shared.next
     assert_same_bits(rounds(alone), found)
 
 
@@ -224,7 +231,11 @@ def test_clients_without_examples_contribute_nothing(process, start):
     assert_same_bits(kept.model, empty["state"].model)
 
 
+# Examples of one kind, and with a pool of unlabelled ones among them.
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if str(c) in ("hdafl", "waffle-acquisition")], ids=str, scope="module"
+)
 def test_examples_from_files(process, start, tmp_path):
     """Examples that are read inside of the computation give the same bits."""
     clients = make_clients(process, start, ((4, 9), (0, 0), (7, 3)))

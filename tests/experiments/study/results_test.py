@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments import report
-from experiments.study import pages, results, runner, sections
+from experiments.study import experiment, pages, results, runner, sections, statistics
 from experiments.study.statistics import Verdict
 
 
@@ -127,3 +127,15 @@ def test_published_numbers_stand_where_runs_are_missing(make, monkeypatch, tmp_p
     (entry,) = section.tables["Values"]
     assert (entry.ours, entry.difference) == ("0.700 [0.600, 0.800]", "-0.100")
     assert section.claims[0].verdict is Verdict.HOLDS and "abc1234" in section.made
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "said"),
+    [(0.75, None, "-0.050, agrees"), (0.9, None, "-0.200, differs"), (0.9, 0.1, "-0.200, agrees")],
+)
+def test_a_printed_value_agrees_within_our_interval_widened_by_its_own(value, interval, said):
+    place = experiment.Place("A", "x", None, experiment.Form(3))
+    number = sections.Number(statistics.Estimate(0.7, 0.6, 0.8, 2), "")
+    printed = experiment.Printed("A", "x", value, "", "", interval)
+    assert sections._entry(place, number, printed, judged=True).difference == said
+    assert sections._entry(place, number, printed, judged=False).difference == said.split(",")[0]
