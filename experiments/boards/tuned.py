@@ -1,15 +1,17 @@
 """One method on one board: tuned on validation examples, then tested, also at clients that join."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.run import processes, setup
-from tff_het.clients import Population
+from tff_het import seeding
 from tff_het.evaluation import communication, local_test, statistics
+from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.client_work import ClientState
-from tff_het.learning.process import FederatedProcess
+from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.simulation import cohorts, feeding, loop
 
 Flags = Mapping[str, Any]
@@ -22,19 +24,20 @@ def tuned(
     flags: Flags,
     trials: Sequence[Flags],
     new_clients: int,
-    joining_rounds: int,
+    joining_epochs: int,
     **_: Any,
 ) -> dict[str, float]:
     """Trains once with the flags of each trial; tests the one that does best on validation.
 
-    The population's last clients take no part in training. Then each of them joins: it does its
-    work in some rounds without sending anything, and is tested as the others are.
+    The population's last clients take no part in training. Then they join: each fits what is local
+    in the model, if anything is, with the rest as it stands; or does its work, and sends nothing,
+    where it keeps a model beside. They are tested as the others are, who may adapt it first.
 
     Args:
       flags: Of `experiments.train`, for all trials.
       trials: More flags.
       new_clients: How many clients join.
-      joining_rounds: In how many rounds each of them trains.
+      joining_epochs: How often each of them passes through its examples before it is tested.
 
     Returns:
       Accuracies in [0, 1] of the chosen trial after its last round, which trial that is, counted
@@ -44,8 +47,8 @@ def tuned(
     chosen, highest, diverged = None, -1.0, 0
     for number, trial in enumerate(trials, start=1):
         made = setup.of_flags({**flags, **trial}, seed=seed, data_dir=data_dir)
-        (process,) = processes.build(made).values()
         first = made.population[: len(made.population) - new_clients]
+        (process,) = processes.build(dataclasses.replace(made, population=first)).values()
         a_round = made.config.run.clients_per_round or len(first)
         schedule = cohorts.uniform(len(first), a_round, seed)
         try:
@@ -57,17 +60,22 @@ def tuned(
         tested = result.evaluation.local
         accuracy = np.nanmean(tested["validation"].accuracy)
         if chosen is None or accuracy > highest:
-            chosen, highest = (number, made.population, process, result, tested), float(accuracy)
+            chosen, highest = (number, made, process, result, tested), float(accuracy)
     if chosen is None:
         return {"diverged": diverged}
-    number, population, process, result, tested = chosen
+    number, made, process, result, tested = chosen
     found = statistics.distribution(tested["test"].accuracy, tested["test"].num_examples)
-    joined = range(len(population) - new_clients, len(population))
-    states = {
-        k: _joined(process, result.state, population, k, seed, joining_rounds) for k in joined
-    }
+    joined = range(len(made.population) - new_clients, len(made.population))
+    join = _joining(process, made, result.state, joining_epochs)
+    states = {client: join(client) for client in joined}
     new = local_test.local_tests(
-        process, result.state, population, states.__getitem__, ["test"], seed=seed, clients=joined
+        process,
+        result.state,
+        made.population,
+        states.__getitem__,
+        ["test"],
+        seed=seed,
+        clients=joined,
     )["test"]
     ledger = communication.ledger(process)
     return {
@@ -81,23 +89,29 @@ def tuned(
     }
 
 
-def _joined(
-    process: FederatedProcess,
-    state: Any,
-    population: Population,
-    client: int,
-    seed: int,
-    rounds: int,
-) -> ClientState:
-    """Returns what a client keeps after some rounds, in which the server's state stays."""
-    download, kept = process.download(state), process.init_state(client, seed, state)
-    train = {client: population[client].train}
-    for round_num in range(rounds):
-        taking = feeding.cohort_inputs(
-            [client], int(state.round) + round_num, seed, train, {client: kept}.__getitem__
-        )
-        (sent,) = process.client_update(
-            download, feeding.arguments(taking, [one.examples for one in taking])
-        )
-        kept = sent["state"]
-    return kept
+def _joining(
+    process: FederatedProcess, made: setup.Setup, state: ServerState, epochs: int
+) -> Callable[[int], ClientState]:
+    """Returns what gives the state of a client that joins."""
+    seed = made.settings.seed
+
+    def drawn(client: int, epoch: int) -> np.ndarray:
+        return seeding.stateless_seed(seed, seeding.EVALUATION, int(state.round) + epoch, client)
+
+    def fit(client: int) -> ClientState:
+        start, train = process.init_state(client, seed, state), made.population[client].train
+        return joining.fit(state.weights, start, train, seed=drawn(client, 0), client=client)
+
+    def work(client: int) -> ClientState:
+        kept, train = process.init_state(client, seed, state), made.population[client].train
+        for epoch in range(epochs):
+            taking = [feeding.ClientInput(client, drawn(client, epoch), train, kept)]
+            (sent,) = process.client_update(download, feeding.arguments(taking, [train]))
+            kept = sent["state"]
+        return kept
+
+    if not any(spec.local and spec.trainable for spec in process.model.specs):
+        download = process.download(state)
+        return work
+    joining = NewClient(process, dataclasses.replace(made.training, epochs=epochs, steps=None))
+    return fit

@@ -139,13 +139,15 @@ class Table:
     """A table of our numbers; rows and columns follow in the order of the places.
 
     Without `compare`, the paper's values do not belong beside these runs. Where it is `judged`,
-    each agrees or differs: it lies within our interval widened by its own, or not.
+    each agrees or differs: it lies within our interval widened by its own, or not. Where its places
+    are `differences`, each has the p-value of its t test, corrected for the number of its column.
     """
 
     title: str
     places: tuple[Place, ...]
     compare: bool = True
     judged: bool = False
+    differences: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -316,12 +318,10 @@ def table(
     columns: Labels,
     measure: Fill,
     form: Form = PERCENT,
-    *,
-    compare: bool = True,
-    judged: bool = False,
+    **more: bool,
 ) -> Table:
-    """Returns a table; see `places` and `Table`."""
-    return Table(title, places(rows, columns, measure, form), compare, judged)
+    """Returns a table; see `places`, and `Table` for more."""
+    return Table(title, places(rows, columns, measure, form), **more)
 
 
 def claim(text: str, checks: Measures, above: float = 0.0, form: Form = PERCENT) -> Claim:

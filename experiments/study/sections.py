@@ -122,7 +122,13 @@ class Section(NamedTuple):
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
     counts, made = _counts(experiment, results), _made(results)
-    return _section(experiment, results, lambda _, x: _number(x, experiment, results), counts, made)
+    tests = _tests(experiment, results)
+
+    def number(key: tuple, one: Place | Check) -> Number:
+        found = _number(one, experiment, results)
+        return found._replace(more=found.more + tests[key]) if key in tests else found
+
+    return _section(experiment, results, number, counts, made)
 
 
 def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
@@ -185,7 +191,26 @@ def _number(one: Place | Check, experiment: Experiment, results: Results) -> Num
     if isinstance(one, Place):
         return Number(found, _of_seeds(found, one.measure, results) + more)
     p = statistics.paired_t_test(values, one.margin * one.form.factor)
-    return Number(found, more, "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}")
+    return Number(found, more, "-" if p is None else _p_text(p))
+
+
+def _tests(experiment: Experiment, results: Results) -> Mapping[tuple, str]:
+    """What is said of the p-values of tables of differences, by title, row and column."""
+    families: dict[tuple[str, str], dict[str, float]] = {}
+    for table in (t for t in experiment.tables if t.differences):
+        for row, column, measure, _ in table.places:
+            values = measure.values(results)
+            if values and (p := statistics.paired_t_test(values)) is not None:
+                families.setdefault((table.title, column), {})[row] = p
+    return {
+        (title, row, column): f", p {_p_text(p)}"
+        for (title, column), tests in families.items()
+        for row, p in zip(tests, statistics.holm([*tests.values()]), strict=True)
+    }
+
+
+def _p_text(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:

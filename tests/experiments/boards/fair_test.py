@@ -11,11 +11,11 @@ FLAGS |= {"validation_fraction": 0.2}
 del FLAGS["dirichlet.alpha"]
 
 
-def _run(method: str, *rates: str, joining_rounds: int = 2) -> dict[str, float]:
+def _run(method: str, *rates: str, joining_epochs: int = 2) -> dict[str, float]:
     trials = [{"client_learning_rate": rate} for rate in rates]
     flags = {**FLAGS, "method": method}
     given = {"seed": 0, "data_dir": None, "flags": flags, "trials": trials}
-    return tuned(**given, new_clients=2, joining_rounds=joining_rounds)
+    return tuned(**given, new_clients=2, joining_epochs=joining_epochs)
 
 
 def test_every_method_has_four_trials_of_settings_that_fit():
@@ -43,6 +43,6 @@ def test_where_all_trials_diverge_the_board_says_so():
 
 
 def test_new_clients_train_what_they_keep():
-    few, many = (_run("local_only", "0.1", joining_rounds=n) for n in (0, 20))
+    few, many = (_run("local_only", "0.1", joining_epochs=n) for n in (1, 40))
     assert many["new_clients"] > few["new_clients"] + 0.2 and many["bytes"] == 0
     assert many["accuracy"] == few["accuracy"]

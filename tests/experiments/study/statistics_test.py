@@ -74,3 +74,9 @@ def test_a_claim_of_several_checks():
     assert statistics.all_of([holds, open_]) is open_
     assert statistics.all_of([open_, no, holds]) is no
     assert statistics.all_of([]) is open_
+
+
+def test_holm_multiplies_the_smallest_by_the_number_of_tests_and_never_falls():
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert statistics.holm([0.6, 0.9]) == [1.0, 1.0]
+    assert statistics.holm([]) == []
