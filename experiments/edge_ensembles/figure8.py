@@ -36,7 +36,7 @@ def _cells(size: edge.Size) -> Iterator[s.Cell]:
         num_seeds = None if f in _COMPARED else edge.FIRST_SEEDS
         yield size.run(f, active=f, observe=None, num_seeds=num_seeds)
     for f in _COMPARED:
-        other: dict = {"active": f, "observe": False, "num_seeds": edge.FIRST_SEEDS}
+        other: dict = {"active": f, "observe": None, "num_seeds": edge.FIRST_SEEDS}
         yield size.run(f + _BRIEF, epochs=5, **other)
         other["num_seeds"] = edge.FEW_SEEDS
         yield size.run(f + _PRINTED, pool_size=size.pool_size // 2, **other)

@@ -5,7 +5,7 @@ from experiments.edge_ensembles import settings as edge
 
 _SEQUENTIAL, _ENSEMBLE = "Sequential training", "AveFL, E45F10"
 _QUOTE = "capable of classifying the class corresponding to the last subset (around 28%)"
-_IN_TURN: dict = {"observe": False, "sampling": "in_turn", "clients_per_round": 1, "rounds": 4}
+_IN_TURN: dict = {"observe": None, "sampling": "in_turn", "clients_per_round": 1, "rounds": 4}
 _CASES: dict[str, dict] = {
     _SEQUENTIAL: {},
     f"{_SEQUENTIAL}, {edge.SMALL}": {"small": True},
