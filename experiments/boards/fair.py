@@ -64,24 +64,27 @@ _TRAINING = {
 _SMOKE = {"dataset": "digits", "num_clients": 12, "rounds": 1, "selection_examples": 50}
 
 
-def _trials(method: str) -> list[dict[str, str]]:
-    own = {f"{method}.{name}": value for name, value in METHODS[method].items()}
-    last = {"client_learning_rate": _MIDDLE, **own} if own else {"client_learning_rate": _LOW}
-    return [{"client_learning_rate": rate} for rate in _RATES] + [last]
+def _trials(method: str, own: Mapping[str, str]) -> list[dict[str, str]]:
+    last = {f"{method}.{name}": value for name, value in own.items()}
+    last["client_learning_rate"] = _MIDDLE if own else _LOW
+    return [*({"client_learning_rate": rate} for rate in _RATES), last]
 
 
-def _methods(setting: str) -> Iterable[str]:
-    return _ON_IID if setting == _IID else METHODS
-
-
-def _cells(
-    settings: Iterable[str] = tuple(SETTINGS), num_trials: int = 4, **more: Any
+def cells(
+    methods: Mapping[str, Mapping[str, str]],
+    settings: Iterable[str] = tuple(SETTINGS),
+    num_trials: int = 4,
+    **more: Any,
 ) -> list[s.Cell]:
+    """Returns what is run of methods, each with its own main parameter, in settings by name.
+
+    `more` are flags that win over those of the settings.
+    """
     found = []
     for setting in settings:
         flags = {**_TRAINING, **SETTINGS[setting], **more}
         flags["eval_every"] = flags["rounds"]
-        for method in _methods(setting):
+        for method, own in _of(setting, methods).items():
             # Who is alone need not wait for a turn.
             alone = {"clients_per_round": None} if method == "local_only" else {}
             cell = s.call(
@@ -89,10 +92,8 @@ def _cells(
                 tuned,
                 flags["dataset"],
                 scales_with="flags",
-                flags={
-                    k: v for k, v in {**flags, **alone, "method": method}.items() if v is not None
-                },
-                trials=_trials(method)[:num_trials],
+                flags={k: v for k, v in {**flags, **alone, "method": method}.items() if v},
+                trials=_trials(method, own)[:num_trials],
                 new_clients=20 if flags["num_clients"] > 100 else 5,
                 joining_epochs=5,
             )
@@ -100,7 +101,24 @@ def _cells(
     return found
 
 
-def _table(setting: str) -> s.Table:
+def _of(setting: str, methods: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    """The methods that a setting has: of ours, a few in the last one."""
+    left_out = {*METHODS} - {*_ON_IID} if setting == _IID else set()
+    return {name: own for name, own in methods.items() if name not in left_out}
+
+
+def tables(
+    methods: Mapping[str, Mapping[str, str]], settings: Iterable[str] = tuple(SETTINGS)
+) -> list[s.Table]:
+    """Returns a table for each setting, and one of differences to each baseline."""
+    settings = [*settings]
+    return [
+        *(_table(setting, _of(setting, methods)) for setting in settings),
+        *(_above(methods, settings, *one) for one in _BASELINES.items()),
+    ]
+
+
+def _table(setting: str, methods: Iterable[str]) -> s.Table:
     def measure(method: str, of: str) -> s.Measure:
         cell = f"{setting}/{method}"
         if of == "seconds":
@@ -115,28 +133,30 @@ def _table(setting: str) -> s.Table:
         "Seconds of all trials": ("seconds", s.Form(0)),
         "Trials that diverged": ("diverged", s.Form(1)),
     }
-    return s.table(setting, [*_methods(setting)], columns, measure)
+    return s.table(setting, [*methods], columns, measure)
 
 
-def _above(title: str, baseline: str) -> s.Table:
+def _above(
+    methods: Mapping[str, Mapping[str, str]], settings: list[str], title: str, baseline: str
+) -> s.Table:
     def measure(method: str, setting: str) -> s.Measure | None:
-        if method == baseline or method not in _methods(setting):
+        if method == baseline or method not in _of(setting, methods):
             return None
         ours, theirs = (s.metric(f"{setting}/{m}", "accuracy") for m in (method, baseline))
         return ours - theirs
 
     title = f"Accuracy above {title}, paired by seed; p-values corrected within a column (Holm)"
-    return s.table(title, [*METHODS], [*SETTINGS], measure, differences=True)
+    return s.table(title, [*methods], settings, measure, differences=True)
 
 
 EXPERIMENT = s.Experiment(
     "boards.fair",
     "Our own board: each method tuned by four trials on validation examples",
     scales={
-        "smoke": s.Scale(_cells([_IID], 2, **_SMOKE), 1, "Only to see that it runs: digits."),
+        "smoke": s.Scale(cells(METHODS, [_IID], 2, **_SMOKE), 1, "Only to see that it runs."),
         "paper": s.Scale(
-            _cells(), 5, "5 seeds; 50 rounds, 100 where 10 of 100 clients take part in each."
+            cells(METHODS), 5, "5 seeds; 50 rounds, 100 where 10 of 100 clients take part in each."
         ),
     },
-    tables=[*map(_table, SETTINGS), *(_above(*one) for one in _BASELINES.items())],
+    tables=tables(METHODS),
 )

@@ -1,6 +1,10 @@
 """The fair board: each method's trials, and what becomes of them."""
 
-from experiments.boards import fair
+import csv
+
+import pytest
+
+from experiments.boards import enter, fair
 from experiments.boards.tuned import tuned
 from experiments.run.config import RunConfig
 from tff_het import methods
@@ -46,3 +50,40 @@ def test_new_clients_train_what_they_keep():
     few, many = (_run("local_only", "0.1", joining_epochs=n) for n in (1, 40))
     assert many["new_clients"] > few["new_clients"] + 0.2 and many["bytes"] == 0
     assert many["accuracy"] == few["accuracy"]
+
+
+PLUGIN = """
+from tff_het.kinds import Positive
+from tff_het.methods import METHODS
+from tff_het.methods.fed_prox import build_fed_prox
+
+def build(architecture, training, *, seed: int, strength: Positive = 1.0):
+    return build_fed_prox(architecture, training, seed=seed, proximal_strength=strength)
+
+METHODS.register("entering", build)
+"""
+
+
+def test_a_plugins_method_enters_the_board(tmp_path, monkeypatch):
+    name = "FMNIST, Dirichlet .1, 20 clients"
+    monkeypatch.setitem(fair.SETTINGS, name, {**FLAGS, "num_clients": 10, "local_steps": None})
+    monkeypatch.setitem(fair._TRAINING, "selection_examples", 50)
+    (tmp_path / "entering.py").write_text(PLUGIN)
+    argv = [f"--plugin={tmp_path / 'entering.py'}", "--method=entering", f"--setting={name}"]
+    argv += ["--own=strength=0.5", "--seeds=1", f"--output_dir={tmp_path / 'out'}"]
+    assert enter.main(argv) == 0
+    with (tmp_path / "out" / "board" / "table.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["row"] == "entering"]
+    found = {(row["table"], row["column"]): row["ours"] for row in rows}
+    assert float(found[name, "Accuracy"]) > 10
+    assert "entering" in (tmp_path / "out" / "board" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--method=fed_avg"], ["--method=m", "--setting=x"], ["--method=m", "--own=x"]]
+)
+def test_what_cannot_enter_is_refused(wrong, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        enter.main([*wrong, f"--output_dir={tmp_path / 'out'}"])
+    assert ended.value.code == 2 and "error: --" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
