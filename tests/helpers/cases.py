@@ -2,9 +2,11 @@
 
 import collections
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tff_het import methods, seeding
@@ -62,6 +64,21 @@ class Case:
 
     def __str__(self) -> str:
         return self.method + self.label
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether there is anything at a client that could leak."""
+        return bool(self.local or self.acquisition or self.keeps)
+
+    @property
+    def training_metrics(self) -> set[str]:
+        """How well a client's own model does on its examples: all that local values may change."""
+        names = {"loss", "accuracy"}
+        if self.adversary:
+            names |= {"prediction_loss", "adversary_loss"}
+        if "local_loss" in self.options:
+            names |= {"local_loss"}
+        return names
 
 
 _draw = np.random.default_rng(99)
@@ -218,6 +235,19 @@ def normalized_network(x: tf.Tensor, num_classes: int, layers: Layers):
     hidden = layers.linear(UNITS, "dense_1")(x)
     hidden = tf.nn.relu(keras.layers.BatchNormalization(name="norm")(hidden))
     return hidden, layers.output(num_classes)(hidden)
+
+
+def params(cases: Iterable[Case]) -> list:
+    """Parameters of tests: a method's first case, and for the slow tests its others."""
+    first: dict[str, Case] = {}
+    return [
+        pytest.param(
+            case,
+            id=str(case),
+            marks=() if first.setdefault(case.method, case) is case else pytest.mark.slow,
+        )
+        for case in cases
+    ]
 
 
 def build(case: Case, seed: int, rate: float = 0.3) -> FederatedProcess:

@@ -20,17 +20,19 @@ from cases import (
     by_client,
     make_client,
     make_clients,
+    params,
     shapes,
 )
 
 from tff_het import kept, methods
 from tff_het.backend.names import tff
+from tff_het.evaluation import communication
 from tff_het.evaluation.local_test import has_global_model
 from tff_het.learning import example_files
 from tff_het.learning.process import FederatedProcess
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=params(CASES))
 def case(request) -> Case:
     return request.param
 
@@ -89,6 +91,29 @@ def test_local_means_local(case, process):
     # Nor is anything of it, or any example, in what the server takes.
     upload = process.server_update.type_signature.parameter[1].member
     assert field_names(upload) == ["update", "weight", "metrics"]
+
+
+def test_clients_keep_what_the_table_says(case, process, start):
+    """Beside the number of rounds that they took part in."""
+    state = process.init_state(0, SEED, start)
+    assert bool(tf.nest.flatten((state.model, state.work))) == case.keeps_something
+
+
+def test_next_moves_to_the_server_what_is_declared(case, process):
+    """Compiled, it moves each tensor of update, weight and metrics, and no other one."""
+    number, count = tff.TensorType(np.float32), tff.TensorType(np.int32)
+    declared = collections.Counter(
+        tff.TensorType(spec.dtype.as_numpy_dtype, spec.shape) for spec in process.model.specs
+    )
+    declared.subtract(tff.TensorType(np.float32, shape) for shape in case.local)
+    declared[number] += declared.total() > 0  # The update's weight, if there is an update.
+    declared.update(tff.TensorType(np.float32 if s else np.int32, s) for s in case.extra)
+    declared[number] += case.counts
+    declared[number] += 2 * len(case.training_metrics)  # Each a sum and a count.
+    declared[count] += 1  # How many examples.
+    types = [t.value_type for t in communication.transfers(process.next) if t.to_server]
+    moved = collections.Counter(tff.structure.flatten(tff.to_type(types)))
+    assert moved == declared, (moved - declared, declared - moved)
 
 
 def test_next_is_client_update_then_server_update(process, start):

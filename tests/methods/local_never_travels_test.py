@@ -10,33 +10,15 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-from cases import CASES, SEED, Case, build, by_client, make_clients
+from cases import CASES, SEED, Case, build, by_client, make_clients, params
 
-from tff_het.backend.names import tff
-from tff_het.evaluation import communication
 from tff_het.learning import composer
 
 CHANGED = 4  # A client.
 RATE = 0.0
 
 
-def keeps_something(case: Case) -> bool:
-    """Whether there is anything that could leak."""
-    return bool(case.local or case.acquisition or case.keeps)
-
-
-KEEPING = [case for case in CASES if keeps_something(case) and not case.sends_kept]
-OTHERS = [case for case in CASES if not keeps_something(case)]
-
-
-def training_metrics(case: Case) -> set[str]:
-    """How well a client's own model does on its examples: all that local values may change."""
-    names = {"loss", "accuracy"}
-    if case.adversary:
-        names |= {"prediction_loss", "adversary_loss"}
-    if "local_loss" in case.options:
-        names |= {"local_loss"}
-    return names
+KEEPING = params(case for case in CASES if case.keeps_something and not case.sends_kept)
 
 
 def changed(state):
@@ -94,46 +76,19 @@ def check(case: Case) -> None:
 
     before, after = see(states), see(states | {CHANGED: changed(states[CHANGED])})
     found = {name for name in before if before[name] != after[name]}
-    leaked = found - training_metrics(case)
+    leaked = found - case.training_metrics
     assert not leaked, leaked
     # What was changed is used, unless for predictions alone.
     assert "loss" in found or case.keeps or case.frozen
 
 
-@pytest.mark.parametrize("case", KEEPING, ids=str)
+@pytest.mark.parametrize("case", KEEPING)
 def test_local_values_change_nothing_elsewhere(case):
     check(case)
 
 
-@pytest.mark.parametrize("case", OTHERS, ids=str)
-def test_other_methods_keep_nothing(case):
-    """But the number of rounds that a client took part in: there is nothing to check."""
-    process = build(case, SEED, RATE)
-    state = process.init_state(0, SEED, process.initialize())
-    assert tf.nest.flatten((state.model, state.work)) == []
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_next_moves_to_the_server_what_is_declared(case):
-    """Compiled, it moves each tensor of update, weight and metrics, and no other one."""
-    process = build(case, SEED, RATE)
-    number, count = tff.TensorType(np.float32), tff.TensorType(np.int32)
-    declared = collections.Counter(
-        tff.TensorType(spec.dtype.as_numpy_dtype, spec.shape) for spec in process.model.specs
-    )
-    declared.subtract(tff.TensorType(np.float32, shape) for shape in case.local)
-    declared[number] += declared.total() > 0  # The update's weight, if there is an update.
-    declared.update(tff.TensorType(np.float32 if s else np.int32, s) for s in case.extra)
-    declared[number] += case.counts
-    declared[number] += 2 * len(training_metrics(case))  # Each a sum and a count.
-    declared[count] += 1  # How many examples.
-    types = [t.value_type for t in communication.transfers(process.next) if t.to_server]
-    moved = collections.Counter(tff.structure.flatten(tff.to_type(types)))
-    assert moved == declared, (moved - declared, declared - moved)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("case", KEEPING, ids=str)
+@pytest.mark.parametrize("case", KEEPING)
 def test_planted_leaks_are_found(case, monkeypatch):
     """Something of a client's state in its update, in its weight and in a metric, each by name."""
 
