@@ -258,11 +258,11 @@ def test_clients_without_examples_contribute_nothing(process, start):
 
 # Examples of one kind, and with a pool of unlabelled ones among them.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if str(c) in ("hdafl", "waffle-acquisition")], ids=str, scope="module"
-)
-def test_examples_from_files(process, start, tmp_path):
+@pytest.mark.parametrize("name", ["hdafl", "waffle-acquisition"])
+def test_examples_from_files(name, tmp_path):
     """Examples that are read inside of the computation give the same bits."""
+    process = build(next(case for case in CASES if str(case) == name), SEED)
+    start = process.initialize()
     clients = make_clients(process, start, ((4, 9), (0, 0), (7, 3)))
     by_path = []
     for client in clients:
