@@ -8,8 +8,8 @@ Without flags: HDAFL and FedAvg on handwritten digits, five clients with two dig
 
 Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
 summary.json, weights.npz, figures, tensorboard, checkpoints, and with --acquisition what was
-acquired, acquired.csv); the comparison stands beside them. A run that was stopped or killed goes on
-where it was when the same command is given again.
+acquired, acquired.csv); the comparison stands beside them. Repeat the command
+to continue a run that was stopped or killed.
 """
 
 import sys

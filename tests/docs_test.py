@@ -243,7 +243,7 @@ PLAIN = {
     r"judge[sd]?": "evaluates, checks",
     r"so many": "this many",
     r"is promised nothing": "gets no guarantee",
-    r"goes? on where": "continues where",
+    r"goes?\s+on\s+where": "continues where",
 }
 
 
