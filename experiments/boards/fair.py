@@ -85,7 +85,7 @@ def cells(
         flags = {**_TRAINING, **SETTINGS[setting], **more}
         flags["eval_every"] = flags["rounds"]
         for method, own in _of(setting, methods).items():
-            # Who is alone need not wait for a turn.
+            # Clients that train alone all do so in each round: nobody waits for them.
             alone = {"clients_per_round": None} if method == "local_only" else {}
             cell = s.call(
                 f"{setting}/{method}",

@@ -29,9 +29,9 @@ def tuned(
 ) -> dict[str, float]:
     """Trains once with the flags of each trial; tests the one that does best on validation.
 
-    The population's last clients take no part in training. Then they join: each fits what is local
-    in the model, if anything is, with the rest as it stands; or does its work, and sends nothing,
-    where it keeps a model beside. They are tested as the others are, who may adapt it first.
+    The population's last clients take no part in training. Afterwards they join. If variables of
+    the model are local, a new client fits these and leaves the others fixed. Otherwise it does its
+    client work without sending anything. It is then adapted and tested as the other clients are.
 
     Args:
       flags: Of `experiments.train`, for all trials.
@@ -41,8 +41,8 @@ def tuned(
 
     Returns:
       Accuracies in [0, 1] of the chosen trial after its last round, which trial that is, counted
-      from 1, how many trials diverged, and the bytes that a client receives and
-      sends in a round, metrics left out. Where all diverged, the number of these alone.
+      from 1, how many trials diverged, and the bytes that a client receives and sends in a round,
+      metrics left out. Where all diverged, the number of these alone.
     """
     chosen, highest, diverged = None, -1.0, 0
     for number, trial in enumerate(trials, start=1):
