@@ -1,9 +1,11 @@
 """Our own board: every method with the same number of trials, on the same clients."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import experiments.study as s
+from experiments.boards import differences
 from experiments.boards.tuned import tuned
 
 # Four trials each: three rates at the method's defaults, and the middle one with another value of
@@ -141,7 +143,8 @@ def _above(setting: str, methods: Iterable[str]) -> s.Table:
         return ours - theirs
 
     title = f"{setting}: paired by seed, with p-values corrected within a column (Holm)"
-    return s.table(title, [*methods], _BASELINES, measure, differences=True)
+    places = s.places([*methods], _BASELINES, measure)
+    return s.Table(title, places, notes=functools.partial(differences.p_values, places))
 
 
 EXPERIMENT = s.Experiment(

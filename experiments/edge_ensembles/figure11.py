@@ -4,7 +4,7 @@ import operator
 
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
-from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, MIX, MODELS
+from experiments.edge_ensembles.settings import AVE, ENSEMBLE, MIX, MODELS
 
 _COUNT = s.Form(digits=0)
 _RUNS = {method: edge.run_name(method=method) for method in (AVE, MIX)}
@@ -15,6 +15,10 @@ _EASY = [k for k in range(10) if k not in (4, 6)]
 _DIFFICULT = s.combined(max, _AVERAGE[4], _AVERAGE[6])
 _OF_MIX = edge.unlike(_RUNS[MIX], _RUNS[AVE])
 _OF_LONGER = edge.unlike(edge.run_name(budget=20), _RUNS[AVE])
+_OTHERS = {
+    device: s.total(n for k, n in enumerate(_CORRECT[AVE][device]) if k not in own)
+    for device, own in edge.CLASSES.items()
+}
 _KNOWN = {f"correct in class {k} - in 4 or 6": _AVERAGE[k] - _DIFFICULT for k in _EASY}
 _OWN = "Local models can only predict the classes generated at their own device."
 _OURS = "Ours: MixFL learns another distribution than AveFL: more so than with more data."
@@ -35,10 +39,6 @@ def _figure(method: str, paper_shows: str) -> s.Figure:
     return s.bars(method, paper_shows, panels, xlabel="class", ylabel=y, factor=1.0)
 
 
-def _others(device: str) -> s.Measure:
-    return s.total(n for k, n in enumerate(_CORRECT[AVE][device]) if k not in edge.CLASSES[device])
-
-
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure11",
     "Figure 11: what devices and ensembles know",
@@ -47,7 +47,7 @@ EXPERIMENT = s.Experiment(
     ),
     tables=[_table(AVE), _table(MIX)],
     claims=[
-        s.claim(_OWN, {f"1 - other images, {d}": 1 - _others(d) for d in DEVICES}, form=_COUNT),
+        s.claim(_OWN, {f"1 - other images, {d}": 1 - n for d, n in _OTHERS.items()}, form=_COUNT),
         s.claim(_MOST, _KNOWN, form=_COUNT),
         s.claim(_OURS, {"distance of MixFL - of AveFL with 20 acquisitions": _OF_MIX - _OF_LONGER}),
     ],

@@ -13,15 +13,15 @@ _CASES: dict[str, dict] = {
 }
 
 
-def _after(cell: str, visit: int) -> s.Measure:
-    return s.of_curve(cell, edge.TRAINED_ACCURACY, lambda _, values: values[visit])
-
-
 _FORGETS = "The model forgets what it learned before, and classifies the last subset: 28 %."
-_RESULT = s.metric(_SEQUENTIAL, edge.TRAINED_ACCURACY)
+_ACCURACY = edge.TRAINED_ACCURACY
+_RESULT = s.metric(_SEQUENTIAL, _ACCURACY)
 _CHECK, _LEAD = "accuracy of AveFL - sequential training", edge.ensemble(_ENSEMBLE) - _RESULT
 _ROWS = {
-    **{cell: {f"After D{n + 1}": _after(cell, n) for n in range(4)} for cell in _CASES},
+    **{
+        cell: {f"After D{n}": s.in_round(cell, _ACCURACY, n) for n in range(1, 5)}
+        for cell in _CASES
+    },
     _ENSEMBLE: {"After D4": edge.ensemble(_ENSEMBLE)},
 }
 EXPERIMENT = s.Experiment(

@@ -139,15 +139,15 @@ class Table:
     """A table of our numbers; rows and columns follow in the order of the places.
 
     Without `compare`, the paper's values do not belong beside these runs. Where it is `judged`,
-    each agrees or differs: it lies within our interval widened by its own, or not. Where its places
-    are `differences`, each has the p-value of its t test, corrected for the number of its column.
+    each agrees or differs: it lies within our interval widened by its own, or not. `notes` gives
+    what else is said of its numbers, by row and column.
     """
 
     title: str
     places: tuple[Place, ...]
     compare: bool = True
     judged: bool = False
-    differences: bool = False
+    notes: Callable[[Results], Mapping[tuple[str, str], str]] = lambda _: {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,7 +318,7 @@ def table(
     columns: Labels,
     measure: Fill,
     form: Form = PERCENT,
-    **more: bool,
+    **more: Any,
 ) -> Table:
     """Returns a table; see `places`, and `Table` for more."""
     return Table(title, places(rows, columns, measure, form), **more)

@@ -3,7 +3,7 @@
 import base64
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -24,13 +24,17 @@ where it lies below, and is *undecided* otherwise, or with one seed.
 
 def page(sections: Sequence[Section]) -> str:
     """Returns the page, which is the same whenever the results are."""
+    contents = []
+    for one in sections:
+        contents.append(f"- [{_title(one)}](#{one.id}), runs: {one.counts}")
+        contents += [f"    - **{c.verdict.value}**: {c.text}" for c in one.claims]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         "<title>Reproduced tables and figures</title>",
         f"<style>\n{_STYLE.read_text()}</style></head><body>",
-        _html("\n".join([_INTRODUCTION, *_contents(sections)])),
+        _html("\n".join([_INTRODUCTION, *contents])),
     ]
     for paper, of_paper in itertools.groupby(sections, lambda one: one.experiment.paper):
         found = pages.findings(paper)
@@ -39,13 +43,6 @@ def page(sections: Sequence[Section]) -> str:
         words = found.sections if found else {}
         parts += (_section(one, words.get(one.experiment.name, ("", ""))[1]) for one in of_paper)
     return "\n".join([*parts, "</body></html>"]) + "\n"
-
-
-def _contents(sections: Sequence[Section]) -> Iterator[str]:
-    for section in sections:
-        yield f"- [{_title(section)}](#{section.id}), runs: {section.counts}"
-        for claim in section.claims:
-            yield f"    - **{claim.verdict.value}**: {claim.text}"
 
 
 def _title(section: Section) -> str:

@@ -74,7 +74,8 @@ class Judged(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """That of all checks together."""
-        return statistics.all_of([check.verdict for check in self.checks])
+        weakest_first = (Verdict.CONTRADICTED, Verdict.UNDECIDED, Verdict.HOLDS)
+        return min((check.verdict for check in self.checks), key=weakest_first.index)
 
     @property
     def deciding(self) -> JudgedCheck:
@@ -122,11 +123,11 @@ class Section(NamedTuple):
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
     counts, made = _counts(experiment, results), _made(results)
-    tests = _tests(experiment, results)
+    noted = {(t.title, *k): text for t in experiment.tables for k, text in t.notes(results).items()}
 
     def number(key: tuple, one: Place | Check) -> Number:
         found = _number(one, experiment, results)
-        return found._replace(more=found.more + tests[key]) if key in tests else found
+        return found._replace(more=found.more + noted.get(key, ""))
 
     return _section(experiment, results, number, counts, made)
 
@@ -191,25 +192,11 @@ def _number(one: Place | Check, experiment: Experiment, results: Results) -> Num
     if isinstance(one, Place):
         return Number(found, _of_seeds(found, one.measure, results) + more)
     p = statistics.paired_t_test(values, one.margin * one.form.factor)
-    return Number(found, more, "-" if p is None else _p_text(p))
+    return Number(found, more, "-" if p is None else p_text(p))
 
 
-def _tests(experiment: Experiment, results: Results) -> Mapping[tuple, str]:
-    """What is said of the p-values of tables of differences, by title, row and column."""
-    families: dict[tuple[str, str], dict[str, float]] = {}
-    for table in (t for t in experiment.tables if t.differences):
-        for row, column, measure, _ in table.places:
-            values = measure.values(results)
-            if values and (p := statistics.paired_t_test(values)) is not None:
-                families.setdefault((table.title, column), {})[row] = p
-    return {
-        (title, row, column): f", p {_p_text(p)}"
-        for (title, column), tests in families.items()
-        for row, p in zip(tests, statistics.holm([*tests.values()]), strict=True)
-    }
-
-
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
+    """Returns a p-value as text."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 

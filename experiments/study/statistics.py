@@ -46,18 +46,6 @@ def paired_t_test(differences: Sequence[float], margin: float = 0.0) -> float | 
     return float(stats.ttest_1samp(differences, margin).pvalue)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns p-values corrected for the number of tests (Holm 1979).
-
-    Those below a level are significant at that level, all together.
-    """
-    corrected, least = [0.0] * len(p_values), 0.0
-    for rank, k in enumerate(np.argsort(p_values, kind="stable")):
-        least = max(least, min(1.0, (len(p_values) - rank) * p_values[k]))
-        corrected[k] = least
-    return corrected
-
-
 def verdict(found: Estimate | None, margin: float = 0.0) -> Verdict:
     """Says whether a value lies above a margin, as far as its interval can tell."""
     if found is None or found.low is None or found.high is None:
@@ -76,10 +64,3 @@ def seeds_to_decide(found: Estimate | None, margin: float) -> int | None:
     numbers = np.arange(2, 100_000)
     enough = stats.t.ppf(0.975, numbers - 1) * spread / np.sqrt(numbers) < abs(found.mean - margin)
     return int(numbers[enough.argmax()]) if enough.any() else None
-
-
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim that says several things at once."""
-    if Verdict.CONTRADICTED in verdicts:
-        return Verdict.CONTRADICTED
-    return Verdict.HOLDS if set(verdicts) == {Verdict.HOLDS} else Verdict.UNDECIDED

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.study import statistics
+from experiments.study import sections, statistics
+from experiments.study.experiment import Check, Form
+from experiments.study.measures import metric
 from experiments.study.statistics import Estimate, Verdict
 
 
@@ -68,15 +70,15 @@ def test_seeds_that_would_decide():
     assert statistics.seeds_to_decide(statistics.estimate([0.1]), 0.0) is None
 
 
-def test_a_claim_of_several_checks():
+def test_a_claim_is_as_good_as_its_worst_check():
+    margins = {Verdict.HOLDS: 0.0, Verdict.CONTRADICTED: 9.0, Verdict.UNDECIDED: 2.1}
+    number = sections.Number(statistics.estimate([2.0, 2.1, 2.2]), "")
+
+    def verdict(*of: Verdict) -> Verdict:
+        checks = [Check(one.value, metric("cell", "name"), margins[one], Form()) for one in of]
+        return sections.Judged("", [sections.JudgedCheck(c, number) for c in checks]).verdict
+
     holds, no, open_ = Verdict.HOLDS, Verdict.CONTRADICTED, Verdict.UNDECIDED
-    assert statistics.all_of([holds, holds]) is holds
-    assert statistics.all_of([holds, open_]) is open_
-    assert statistics.all_of([open_, no, holds]) is no
-    assert statistics.all_of([]) is open_
-
-
-def test_holm_multiplies_the_smallest_by_the_number_of_tests_and_never_falls():
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert statistics.holm([0.6, 0.9]) == [1.0, 1.0]
-    assert statistics.holm([]) == []
+    assert verdict(holds, holds) is holds
+    assert verdict(holds, open_) is open_
+    assert verdict(open_, no, holds) is no
