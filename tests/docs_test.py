@@ -181,6 +181,7 @@ def test_presets_are_those_of_the_tables():
     assert done.returncode == 0, f"Run .ci/presets.py; different: {done.stdout}"
 
 
+@pytest.mark.slow
 def test_result_pages_are_those_of_the_kept_results():
     different = report.write_pages(check=True)
     assert not different, f"Run python -m experiments.report; different: {different}"

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 import tff_het
@@ -20,6 +22,7 @@ print(add_one.type_signature, tensorflow_probability.distributions.Bernoulli.__n
 """
 
 
+@pytest.mark.slow
 def test_what_few_programs_use_is_imported_when_it_is_used():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.stdout == "[]\n(int32 -> int32) Bernoulli\n", done.stderr

@@ -124,6 +124,7 @@ def test_every_method_can_be_attacked(method, world, federations):
         assert low < accuracy[FITTED] < high and low < accuracy[INITIAL] < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["hdafl", "lg_fedavg", "waffle"])
 def test_what_is_private_does_not_matter(method, world, federations, monkeypatch):
     """Exchanged between clients it changes no bit of what an attacker sees, unless he holds it."""

@@ -137,6 +137,7 @@ def test_another_module_is_refused(tmp_path):
         audio.YamNet(str(tmp_path)).embed([np.zeros(20_000, np.float32)])
 
 
+@pytest.mark.slow
 def test_real_yamnet_on_real_clips_is_as_by_hand(data_dir, by_hand):
     folder, clips = data_dir / "yamnet" / "saved_model", data_dir / "cough_audio" / "audio"
     if not (folder.is_dir() and clips.is_dir()):

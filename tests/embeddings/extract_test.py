@@ -431,6 +431,7 @@ def test_workers_may_be_processes(call, tmp_path):
     assert metadata(tmp_path / "one")["checksum"] == metadata(tmp_path / "two")["checksum"]
 
 
+@pytest.mark.slow
 def test_real_yamnet_gives_the_data_set_of_coughs(data_dir, tmp_path, by_hand, capsys):
     module, clips = data_dir / "yamnet" / "saved_model", data_dir / "cough_audio"
     if not (module.is_dir() and clips.is_dir()):

@@ -121,6 +121,7 @@ def cifar10_dir(data_dir, tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_real_mobilenet_on_cifar10(data_dir, cifar10_dir, tmp_path):
     pytest.importorskip("apache_beam")
     from apache_beam.options.pipeline_options import PipelineOptions

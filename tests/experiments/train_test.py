@@ -76,6 +76,7 @@ def test_same_seed_gives_the_same_bytes(two_runs_on, tools, runtime_name):
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_flags_txt_of_one_method_gives_the_same_bytes(programs, folder, tmp_path, tools):
     programs.run(f"--flagfile={folder / 'fed_avg' / 'flags.txt'}", f"--output_dir={tmp_path}")
     assert tools.results(tmp_path, ["fed_avg"]) == tools.results(folder, ["fed_avg"])
@@ -209,6 +210,7 @@ def test_program_says_what_it_does_and_nothing_else(two_runs):
     assert not program.stderr  # A bar is for terminals.
 
 
+@pytest.mark.slow
 def test_centralized_is_tested_at_each_client(programs, tmp_path, folder):
     programs.run("--method=fed_avg,centralized", *RUN, "--rounds=2", f"--output_dir={tmp_path}")
     clients = rows(tmp_path / "centralized" / "clients.csv")
@@ -238,6 +240,7 @@ def test_centralized_is_tested_at_each_client(programs, tmp_path, folder):
     assert [row["method"] for row in table] == ["fed_avg", "centralized"]
 
 
+@pytest.mark.slow
 def test_sub_populations_with_tests_of_their_own(programs, tmp_path):
     """Two groups of clients; each is tested on a share of its own training examples."""
     programs.run(
@@ -276,6 +279,7 @@ def test_sub_populations_with_tests_of_their_own(programs, tmp_path):
         assert (figures / "accuracy_by_group.png").exists()
 
 
+@pytest.mark.slow
 def test_other_store_and_validation(programs, tmp_path, folder):
     """local_only, where nothing travels, with states on disk and a part for validation."""
     programs.run(
@@ -296,6 +300,7 @@ def test_other_store_and_validation(programs, tmp_path, folder):
     assert summary["local_validation_accuracy_mean"] == pytest.approx(np.mean(accuracy))
 
 
+@pytest.mark.slow
 def test_new_test_of_a_run_that_went_on(programs, tmp_path, folder, tools):
     """The flag may come when training is over, or half of it; states on disk or in memory."""
     later, halves = tmp_path / "later", tmp_path / "halves"
@@ -330,6 +335,7 @@ def test_new_test_of_a_run_that_went_on(programs, tmp_path, folder, tools):
                 )
 
 
+@pytest.mark.slow
 def test_binary_tasks_have_an_auc_and_validation_chooses_a_round(programs, tmp_path):
     """Threes against the rest; the round with the lowest validation loss is summarised too."""
     run = programs.start(

@@ -74,6 +74,7 @@ def test_at_0_it_is_federated_averaging_and_at_1_local_training():
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_share_stays_in_its_range_and_near_its_start_where_models_are_alike():
     _, states = federate(build("apfl", mixing=0.9), [(0, 1, 2)] * 8)
     assert all(0 <= float(state.work.mixing) <= 1 for state in states.values())

@@ -51,6 +51,7 @@ def test_with_lambda_0_it_is_local_training_beside_federated_averaging():
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_lambda_follows_the_shared_model():
     def distance(strength: float) -> float:
         process = build("ditto", proximal_strength=strength)

@@ -102,6 +102,7 @@ def test_with_a_at_1_it_is_federated_averaging():
         np.testing.assert_allclose(found, value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_learns_on_a_share_of_the_examples():
     """One example of client 0's seven at this share: A differs from that of all of them."""
     assert SIZES[0] > BATCH

@@ -59,6 +59,7 @@ def test_with_beta_0_the_server_never_moves():
     assert not np.allclose(states[0].work.weights.trainable[0], state.weights.trainable[0])
 
 
+@pytest.mark.slow
 def test_a_large_lambda_holds_the_personal_model_near():
     def distance(strength: float) -> float:
         settings = SETTINGS | {"proximal_strength": strength, "personal_rate": 0.9 / strength}

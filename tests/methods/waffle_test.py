@@ -204,6 +204,7 @@ def variables(process: FederatedProcess, start: Start, client: int | None = None
     return process.model.split([values[spec.path] for spec in process.model.specs])
 
 
+@pytest.mark.slow
 def test_dictionary_grows_for_new_clients():
     small, large = make(factors={"dense_1": 4}), make(factors={"dense_1": 9})
     population = Population([client_of(index, 12) for index in range(3)])

@@ -278,6 +278,7 @@ def test_representation_is_of_the_layer_without_activation():
     assert (outputs["representation"].numpy() < 0).any()
 
 
+@pytest.mark.slow
 def test_fixed_global_variables_with_an_adversary():
     """A local adversary goes on learning; a global one stays as it is, like all that is global."""
     examples = make_examples(9)

@@ -167,6 +167,7 @@ def test_one_row_or_a_vector_of_ones_own_is_the_same():
     assert results[0].loss.numpy() == results[1].loss.numpy()
 
 
+@pytest.mark.slow
 def test_every_network_can_be_gated(for_network):
     for name in {*NETWORKS} - {"logistic"}:  # It has no hidden layer.
         batch, plain = for_network(name, 7)

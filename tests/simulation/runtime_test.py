@@ -320,6 +320,7 @@ def programs(tmp_path_factory) -> Iterator[dict[str, Program]]:
         program.popen.communicate()
 
 
+@pytest.mark.slow
 def test_clean_program_is_silent_and_leaves_nothing(programs):
     program = programs["clean"]
     program.go_on()
@@ -348,6 +349,7 @@ def test_ended_program_leaves_nothing(programs, name, number):
     assert program.popen.returncode == -number
 
 
+@pytest.mark.slow
 def test_interrupt_leaves_the_round_to_the_program_and_nothing_behind(programs):
     program = programs["interrupted"]
     program.go_on()

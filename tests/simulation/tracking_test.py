@@ -13,6 +13,7 @@ def row(round_num: int) -> dict[str, float | None]:
     return {"round": round_num, "train_loss": 1.0 / round_num, "local_accuracy": None}
 
 
+@pytest.mark.slow
 def test_mlflow_has_each_row_once_also_of_a_run_that_goes_on(tmp_path):
     mlflow = pytest.importorskip("mlflow", reason="the extra `tracking` is not installed")
     for method in ("fed_avg", "hdafl"):

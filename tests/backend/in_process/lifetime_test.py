@@ -124,6 +124,7 @@ def test_equal_computations_keep_their_own_containers(counted):
     assert counted["compiled"] == 1
 
 
+@pytest.mark.slow
 def test_what_is_not_used_is_given_back(counted):
     """Functions, and what they keep: objects that come and go leave no more than the bound."""
     before, sizes = functions(), []

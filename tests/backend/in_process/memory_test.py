@@ -66,6 +66,7 @@ def test_memory_is_flat(in_process, method):
     assert memory[1] < 1.03 * memory[0], memory
 
 
+@pytest.mark.slow
 def test_another_seed_leaves_nothing_in_tensorflow(in_process):
     """A second run of a kind adds no function to the table, which has one for the process."""
 

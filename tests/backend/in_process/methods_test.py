@@ -89,6 +89,7 @@ def test_stateful_method(everywhere):
     everywhere(lambda: rounds(process))
 
 
+@pytest.mark.slow
 def test_acquired_examples(everywhere):
     """Loops within loops, and lists of tensors in them."""
     process = build("fed_avg", Acquisition("max_entropy", 2, pool_size=6, dropout_samples=2))
@@ -115,6 +116,7 @@ def clients_of(process, state, form=lambda client: examples(client)):
     ]
 
 
+@pytest.mark.slow
 def test_halves_of_a_round_and_files(everywhere, in_process, same, tmp_path):
     process = build("hdafl")
 
@@ -143,6 +145,7 @@ def test_halves_of_a_round_and_files(everywhere, in_process, same, tmp_path):
     same(read, whole)
 
 
+@pytest.mark.slow
 def test_a_client_by_its_index_and_its_id(in_process):
     """What TensorFlow raised, with the client; the next round is as if nothing had happened."""
     process = build("fed_avg").reading_files

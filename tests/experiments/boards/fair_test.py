@@ -64,6 +64,7 @@ METHODS.register("entering", build)
 """
 
 
+@pytest.mark.slow
 def test_a_plugins_method_enters_the_board(tmp_path, monkeypatch):
     name = "FMNIST, Dirichlet .1, 20 clients"
     monkeypatch.setitem(fair.SETTINGS, name, {**FLAGS, "num_clients": 10, "local_steps": None})

@@ -7,6 +7,7 @@ from experiments.cgau import xor
 from tff_het.simulation import loop, runtime
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_the_processes(tmp_path, monkeypatch):
     """Of all three networks, after so few rounds that some points are wrong."""
     evaluated = []

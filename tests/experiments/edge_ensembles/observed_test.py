@@ -106,6 +106,7 @@ def test_what_was_acquired(of_mix):
         assert found[f"{device}_imbalance"] == pytest.approx(wanted)
 
 
+@pytest.mark.slow
 def test_without_ensembling_devices_train_as_with_local_only(start):
     """Weight by weight: the bars without ensembling are the devices of F = 1."""
     models = []
@@ -129,6 +130,7 @@ def test_without_ensembling_devices_train_as_with_local_only(start):
     assert not np.allclose(models[0][0][0], models[0][1][0])  # Devices differ.
 
 
+@pytest.mark.slow
 def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
     """Its accuracy is the mean of theirs, each with the averaged weights and its own statistics."""
     normalised = SMOKE.but(model="cnn_edge_digits_bn")

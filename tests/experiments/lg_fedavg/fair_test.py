@@ -33,6 +33,7 @@ def test_numbers():
     assert other["class_accuracy"] != numbers["class_accuracy"]
 
 
+@pytest.mark.slow
 def test_divergence_is_a_result():
     assert run(penalty=1e30, pretraining=0) == {"diverged": 1.0}
 

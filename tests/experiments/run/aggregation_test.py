@@ -40,6 +40,7 @@ def test_a_private_run_that_goes_on_ends_as_one_that_never_stopped(tmp_path):
     assert found["dp_delta"] == 1e-5 and "3 rounds of 3 of 5 clients" in found["dp_bound"]
 
 
+@pytest.mark.slow
 def test_compressed_runs_say_what_was_sent(tmp_path):
     values = {**RUN, "rounds": "1"}
     trained(values, tmp_path / "mean")

@@ -32,6 +32,7 @@ def test_result_has_curves_clients_and_models():
         assert right.mean() == pytest.approx(result.clients[result.made.population.ids[3]])
 
 
+@pytest.mark.slow
 def test_a_sampled_evaluation_is_said_in_the_summary():
     sampled = {"method": "waffle", "evaluate_clients": 2, "validation_fraction": 0.2}
     with run(RunConfig.of(**sampled, **SMALL)) as result:

@@ -23,6 +23,7 @@ def follow(folder, **flags) -> tuple[dict[str, float], list[dict[str, float]]]:
         return found, [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_a_run(tmp_path):
     found, rows = follow(tmp_path, posterior_rate="1000")
     flags = rate_search.EXPERIMENT.scales["smoke"].cells[0].work.arguments["flags"]
