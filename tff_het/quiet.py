@@ -23,8 +23,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 # only to programs that go on using a channel in a forked child.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# Where the CPU lacks AVX-512's instructions for neural networks, TensorFlow itself leaves oneDNN off.
-# With it, training convolutions takes half the time.
+# TensorFlow itself leaves oneDNN off on CPUs without AVX-512's instructions for neural networks,
+# where it halves the time that convolutions take.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 if not sys.warnoptions:
