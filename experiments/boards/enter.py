@@ -72,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
         fair.EXPERIMENT,
         scales={"paper": dataclasses.replace(board, cells=everyone)},
         tables=fair.tables({**fair.METHODS, **mine}, chosen),
+        figures=fair.figures({**fair.METHODS, **mine}, chosen),
     )
     section = sections.section(whole, store.Results("paper", found.seeds, runs))
     (folder / "board").mkdir(exist_ok=True)

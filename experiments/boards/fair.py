@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import experiments.study as s
-from experiments.boards import differences
+from experiments.boards import differences, pictures
 from experiments.boards.tuned import tuned
 
 # Four trials each: three rates at the method's defaults, and the middle one with another value of
@@ -147,6 +147,22 @@ def _above(setting: str, methods: Iterable[str]) -> s.Table:
     return s.Table(title, places, notes=functools.partial(differences.p_values, places))
 
 
+def figures(methods: Mapping[str, Mapping[str, str]], settings: Iterable[str]) -> list[s.Figure]:
+    """Returns pictures of methods over settings, without those that have some methods alone."""
+    whole = [setting for setting in settings if len(_of(setting, methods)) == len(methods)]
+
+    def board(of: str) -> pictures.Board:
+        # Where all trials diverged there is no number.
+        return {x: {m: s.metric(f"{x}/{m}", of, 0.0) for m in methods} for x in whole}
+
+    accuracy = board("accuracy")
+    return [
+        pictures.ranks("Mean ranks by accuracy", accuracy),
+        pictures.against_bytes("Accuracy against bytes", accuracy, board("bytes")),
+        pictures.above("Who is above whom, by 95 % intervals paired by seed", accuracy),
+    ]
+
+
 EXPERIMENT = s.Experiment(
     "boards.fair",
     "Our own board: each method tuned by four trials on validation examples",
@@ -157,4 +173,5 @@ EXPERIMENT = s.Experiment(
         ),
     },
     tables=tables(METHODS),
+    figures=figures(METHODS, SETTINGS),
 )

@@ -1,0 +1,136 @@
+"""Pictures of a board: mean ranks, accuracy against bytes, and who is above whom.
+
+Boards are given as setting -> method -> measure. A picture shows the settings in which all methods
+have runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+import experiments.study as s
+from experiments.study import statistics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+Board = Mapping[str, Mapping[str, s.Measure]]
+_OURS = "Nothing: ours."
+
+
+class Values(NamedTuple):
+    """Numbers of the settings that are complete."""
+
+    settings: Sequence[str]
+    methods: Sequence[str]
+    found: np.ndarray  # [settings, methods, seeds]
+
+
+def values(board: Board, results: s.Results) -> Values | None:
+    """Returns a board's numbers, None where no setting is complete."""
+    methods = list(dict.fromkeys(method for of in board.values() for method in of))
+    complete = {}
+    for setting, of in board.items():
+        rows = [of[method].values(results) if method in of else [] for method in methods]
+        if all(len(row) == len(results.seeds) for row in rows):
+            complete[setting] = rows
+    return Values([*complete], methods, np.array([*complete.values()])) if complete else None
+
+
+def mean_ranks(of: Values) -> np.ndarray:
+    """Returns the methods' mean ranks over settings; 1 is the highest mean over seeds."""
+    return stats.rankdata(-of.found.mean(axis=2), axis=1).mean(axis=0)
+
+
+def critical_difference(num_methods: int, num_settings: int, level: float = 0.05) -> float:
+    """Returns by how much mean ranks differ significantly (Nemenyi's test; Demsar 2006, eq. 5)."""
+    quantile = stats.studentized_range.ppf(1 - level, num_methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(num_methods * (num_methods + 1) / (6 * num_settings)))
+
+
+def wins(of: Values) -> np.ndarray:
+    """Returns [methods, methods]: settings in which the row is above the column.
+
+    It is where the 95 % interval of their differences, paired by seed, lies above 0.
+    """
+    gaps = of.found[:, :, None] - of.found[:, None]  # [settings, row, column, seeds]
+    above = np.zeros(gaps.shape[1:3], int)
+    for one in gaps:
+        for place in np.ndindex(*above.shape):
+            verdict = statistics.verdict(statistics.estimate([*one[place]]))
+            above[place] += verdict is statistics.Verdict.HOLDS
+    return above
+
+
+def ranks(title: str, board: Board) -> s.Figure:
+    """Returns mean ranks, with what is not told from the best one by the critical difference."""
+
+    def draw(results: s.Results) -> "Drawing | None":
+        if (of := values(board, results)) is None:
+            return None
+        mean, (num_settings, count, _) = mean_ranks(of), of.found.shape
+        order = np.argsort(-mean, kind="stable")
+        figure, ax = _figure(7, 0.25 * count + 1.2)
+        end = mean.min() + critical_difference(count, num_settings)
+        ax.axvspan(mean.min(), min(end, count), alpha=0.15, label="not told from the best")
+        ax.plot(mean[order], np.arange(count), "o")
+        ax.set_yticks(np.arange(count), [of.methods[k] for k in order])
+        ax.set(xlabel=f"mean rank over {num_settings} settings; 1 is best", xlim=(0.5, count + 0.5))
+        ax.grid(alpha=0.3)
+        ax.legend(loc="lower left")
+        return figure
+
+    return s.Figure(title, _OURS, draw)
+
+
+def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
+    """Returns accuracy in percent against MB: numbers in the order of the accuracy, named below."""
+
+    def draw(results: s.Results) -> "Drawing | None":
+        of, moved = values(board, results), values(sent, results)
+        if of is None or moved is None:
+            return None
+        accuracy = 100 * of.found.mean(axis=(0, 2))
+        megabytes = moved.found.mean(axis=(0, 2)) / 1e6
+        order = np.argsort(-accuracy, kind="stable")
+        figure, ax = _figure(8, 6)
+        for number, k in enumerate(order, start=1):
+            label = f"{number} {of.methods[k]}"
+            ax.plot(megabytes[k], accuracy[k], "o", color="none", label=label)
+            ax.annotate(str(number), (megabytes[k], accuracy[k]), ha="center", va="center")
+        ax.set(xlabel="MB that a client receives and sends in a round", ylabel="mean accuracy (%)")
+        ax.margins(0.08)
+        ax.grid(alpha=0.3)
+        figure.legend(loc="outside lower center", ncols=4, handlelength=0, fontsize="small")
+        return figure
+
+    return s.Figure(title, _OURS, draw)
+
+
+def above(title: str, board: Board) -> s.Figure:
+    """Returns in how many settings each method, a row, is above each other one, a column."""
+
+    def draw(results: s.Results) -> "Drawing | None":
+        if (of := values(board, results)) is None:
+            return None
+        order = np.argsort(mean_ranks(of), kind="stable")
+        names = [of.methods[k] for k in order]
+        figure, ax = _figure(0.3 * len(names) + 2.5, 0.3 * len(names) + 2)
+        counts = wins(of)[np.ix_(order, order)]
+        image = ax.imshow(counts, cmap="Blues", vmin=0, vmax=len(of.settings))
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks(range(len(names)), names)
+        label = f"settings, of {len(of.settings)}, in which the row is above the column"
+        figure.colorbar(image, ax=ax, label=label, ticks=range(len(of.settings) + 1))
+        return figure
+
+    return s.Figure(title, _OURS, draw)
+
+
+def _figure(width: float, height: float):
+    from matplotlib.figure import Figure as Drawing
+
+    figure = Drawing(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
