@@ -2,7 +2,7 @@
 
 Import it before TensorFlow: the variables are read when its libraries are loaded. What you have set
 yourself stays: `TF_CPP_MIN_LOG_LEVEL=0`, `GRPC_ENABLE_FORK_SUPPORT=1` or `python -W default` bring
-the messages back, and `TF_ENABLE_ONEDNN_OPTS=0` the rounding of TensorFlow's own operations.
+the messages back; `TF_ENABLE_ONEDNN_OPTS=0` restores the rounding of TensorFlow's own kernels.
 """
 
 import atexit

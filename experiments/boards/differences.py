@@ -25,7 +25,7 @@ def p_values(places: Iterable[s.Place], results: s.Results) -> Mapping[tuple[str
 def holm(p_values: Sequence[float]) -> list[float]:
     """Returns p-values corrected for the number of tests (Holm 1979).
 
-    Those below a level are significant at that level, all together.
+    Rejecting all that lie below a level keeps the probability of any false rejection below it.
     """
     corrected, least = [0.0] * len(p_values), 0.0
     for rank, k in enumerate(np.argsort(p_values, kind="stable")):

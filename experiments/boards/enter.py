@@ -1,20 +1,24 @@
-"""Puts a method of yours on the fair board; the others' results come with the project.
+"""Puts a method of yours on the fair board, beside the results that come with the project.
 
   python -m experiments.boards.enter --plugin=mine.py --method=mine --own=strength=0.1 \\
       --setting="FMNIST, Dirichlet .1, 20 clients" --data_dir=data --output_dir=out
 
-Your method gets the trials of all others: three rates, and one with the value of --own. The page is
-OUTPUT_DIR/board/index.html. --seeds=2 takes the first two seeds of all.
+Your method gets as many trials as all others: three rates, and one with the value of --own. The
+page is OUTPUT_DIR/board/index.html. --seeds=2 takes the first two seeds of all. Runs of the board
+itself in OUTPUT_DIR win over those of the project.
 """
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from experiments.boards import fair
 from experiments.run import command_line, plugins
-from experiments.study import files, page, program, results, runner, sections, store
+from experiments.study import files, identity, page, program, results, runner, sections, store
+from experiments.study.experiment import Work
+from experiments.study.store import Status
+from tff_het.methods import METHODS
 from tff_het.simulation import records
 
 
@@ -41,45 +45,45 @@ def main(argv: Sequence[str]) -> int:
     """Makes your method's runs and writes the page; returns the exit code: 1 where some failed."""
     settings = command_line.settings(Settings, argv, __doc__)
     plugins.load(settings.plugin)
-    if not settings.method or settings.method in fair.METHODS:
-        raise ValueError(f"--method names a method of yours; found {settings.method!r}.")
     if unknown := [one for one in settings.setting if one not in fair.SETTINGS]:
         raise ValueError(f"--setting is one of {'; '.join(fair.SETTINGS)}; found {unknown[0]}.")
     name, equals, value = (settings.own or "").partition("=")
     if settings.own and not (name and equals and value):
         raise ValueError(f"--own takes name=value, found {settings.own!r}.")
+    if settings.method in fair.METHODS or settings.method not in METHODS:
+        raise ValueError(f"--method names a method of --plugin; found {settings.method!r}.")
     mine = {settings.method: {name: value} if name else {}}
     chosen = settings.setting or tuple(fair.SETTINGS)
     board = fair.EXPERIMENT.scales["paper"]
     cells = fair.cells(mine, chosen, plugin=",".join(settings.plugin))
-    only = dataclasses.replace(board, cells=cells)
-    made = dataclasses.replace(fair.EXPERIMENT, scales={"paper": only}, tables=())
-    if (code := program.make_runs(made, "paper", settings)) or settings.dry_run:
-        return code
-    folder = command_line.folder(settings.output_dir)
-    found = runner.read(made, "paper", folder)
-    assert found is not None
-    others = results.read(fair.EXPERIMENT, "paper")
-    known = {**(others.runs if others else {}), **found.runs}
-    absent = store.Run(Path(), store.Status.ABSENT)
-    everyone = [*board.cells, *cells]
-    runs = {
-        (cell.name, seed): known.get((cell.name, seed), absent)
-        for cell in everyone
-        for seed in found.seeds
-    }
-    whole = dataclasses.replace(
+    everyone = {**fair.METHODS, **mine}
+    here = ("data_dir", "output_dir", "jobs", "seeds")  # No part of what the runs are.
+    shown = [argument for argument in argv if not argument.lstrip("-").startswith(here)]
+    made = dataclasses.replace(
         fair.EXPERIMENT,
-        scales={"paper": dataclasses.replace(board, cells=everyone)},
-        tables=fair.tables({**fair.METHODS, **mine}, chosen),
-        figures=fair.figures({**fair.METHODS, **mine}, chosen),
+        id="boards.entered",
+        scales={"paper": dataclasses.replace(board, cells=[*board.cells, *cells])},
+        tables=fair.tables(everyone, chosen),
+        figures=fair.figures(everyone, chosen),
+        command=f"python -m experiments.boards.enter {shlex.join(shown)}",
     )
-    section = sections.section(whole, store.Results("paper", found.seeds, runs))
+    only = {"paper": dataclasses.replace(board, cells=cells)}
+    code = program.make_runs(dataclasses.replace(made, scales=only, tables=()), "paper", settings)
+    if settings.dry_run:
+        return code
+    folder, known = command_line.folder(settings.output_dir), results.kept("boards", "paper")
+
+    def find(work: Work, seed: int) -> store.Run:
+        run = store.read(runner.folder_of(folder, "boards", work, seed))
+        return known.get((identity.name(work), seed), run) if run.status is not Status.OK else run
+
+    seeds = range(settings.seeds or board.num_seeds)
+    section = sections.section(made, made.results("paper", seeds, find))
     (folder / "board").mkdir(exist_ok=True)
     records.write_atomically(folder / "board" / "table.csv", files.as_csv(section))
     records.write_atomically(folder / "board" / "index.html", page.page([section]))
     print(folder / "board" / "index.html")
-    return 0
+    return code
 
 
 if __name__ == "__main__":

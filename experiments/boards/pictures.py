@@ -4,6 +4,7 @@ Boards are given as setting -> method -> measure. A picture shows the settings i
 have runs.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 import experiments.study as s
+from experiments.boards import differences
 from experiments.study import statistics
 
 if TYPE_CHECKING:
@@ -40,8 +42,11 @@ def values(board: Board, results: s.Results) -> Values | None:
 
 
 def mean_ranks(of: Values) -> np.ndarray:
-    """Returns the methods' mean ranks over settings; 1 is the highest mean over seeds."""
-    return stats.rankdata(-of.found.mean(axis=2), axis=1).mean(axis=0)
+    """Returns the methods' mean ranks over settings; 1 is the highest mean over seeds.
+
+    A diverged run, which is NaN, counts as 0.
+    """
+    return stats.rankdata(-np.nan_to_num(of.found).mean(axis=2), axis=1).mean(axis=0)
 
 
 def critical_difference(num_methods: int, num_settings: int, level: float = 0.05) -> float:
@@ -53,14 +58,20 @@ def critical_difference(num_methods: int, num_settings: int, level: float = 0.05
 def wins(of: Values) -> np.ndarray:
     """Returns [methods, methods]: settings in which the row is above the column.
 
-    It is where the 95 % interval of their differences, paired by seed, lies above 0.
+    It is where the p-value of their differences, paired by seed and corrected for the number of the
+    setting's pairs, is below 0.05. Seeds with which one of the two diverged do not count.
     """
-    gaps = of.found[:, :, None] - of.found[:, None]  # [settings, row, column, seeds]
-    above = np.zeros(gaps.shape[1:3], int)
-    for one in gaps:
-        for place in np.ndindex(*above.shape):
-            verdict = statistics.verdict(statistics.estimate([*one[place]]))
-            above[place] += verdict is statistics.Verdict.HOLDS
+    above = np.zeros([len(of.methods)] * 2, int)
+    for found in of.found:
+        pairs, tests = [*itertools.combinations(range(len(found)), 2)], []
+        for one, other in pairs:
+            gaps = found[one] - found[other]
+            p = statistics.paired_t_test(gaps[np.isfinite(gaps)])
+            tests.append(1.0 if p is None else p)
+        for (one, other), p in zip(pairs, differences.holm(tests), strict=True):
+            if p < 0.05:
+                better = np.nanmean(found[one] - found[other]) > 0
+                above[(one, other) if better else (other, one)] += 1
     return above
 
 
@@ -74,7 +85,8 @@ def ranks(title: str, board: Board) -> s.Figure:
         order = np.argsort(-mean, kind="stable")
         figure, ax = _figure(7, 0.25 * count + 1.2)
         end = mean.min() + critical_difference(count, num_settings)
-        ax.axvspan(mean.min(), min(end, count), alpha=0.15, label="not told from the best")
+        label = "within the critical difference of the best (Nemenyi, 5 %)"
+        ax.axvspan(mean.min(), min(end, count), alpha=0.15, label=label)
         ax.plot(mean[order], np.arange(count), "o")
         ax.set_yticks(np.arange(count), [of.methods[k] for k in order])
         ax.set(xlabel=f"mean rank over {num_settings} settings; 1 is best", xlim=(0.5, count + 0.5))
@@ -92,7 +104,7 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
         of, moved = values(board, results), values(sent, results)
         if of is None or moved is None:
             return None
-        accuracy = 100 * of.found.mean(axis=(0, 2))
+        accuracy = 100 * np.nan_to_num(of.found).mean(axis=(0, 2))
         megabytes = moved.found.mean(axis=(0, 2)) / 1e6
         order = np.argsort(-accuracy, kind="stable")
         figure, ax = _figure(8, 6)

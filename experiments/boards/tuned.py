@@ -42,7 +42,7 @@ def tuned(
     Returns:
       Accuracies in [0, 1] of the chosen trial after its last round, which trial that is, counted
       from 1, how many trials diverged, and the bytes that a client receives and sends in a round,
-      metrics left out. Where all diverged, the number of these alone.
+      metrics left out. Where all diverged, the number of these and the bytes alone.
     """
     chosen, highest, diverged = None, -1.0, 0
     for number, trial in enumerate(trials, start=1):
@@ -61,8 +61,10 @@ def tuned(
         accuracy = np.nanmean(tested["validation"].accuracy)
         if chosen is None or accuracy > highest:
             chosen, highest = (number, made, process, result, tested), float(accuracy)
+    ledger = communication.ledger(process)
+    moved = ledger.bytes_up - ledger.metrics_bytes_up + ledger.bytes_down
     if chosen is None:
-        return {"diverged": diverged}
+        return {"diverged": diverged, "bytes": moved}
     number, made, process, result, tested = chosen
     found = statistics.distribution(tested["test"].accuracy, tested["test"].num_examples)
     joined = range(len(made.population) - new_clients, len(made.population))
@@ -77,7 +79,6 @@ def tuned(
         seed=seed,
         clients=joined,
     )["test"]
-    ledger = communication.ledger(process)
     return {
         "accuracy": found["mean"],
         "worst_decile": found["worst_decile"],
@@ -85,7 +86,7 @@ def tuned(
         "validation": highest,
         "trial": number,
         "diverged": diverged,
-        "bytes": ledger.bytes_up - ledger.metrics_bytes_up + ledger.bytes_down,
+        "bytes": moved,
     }
 
 

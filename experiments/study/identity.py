@@ -21,6 +21,7 @@ from experiments.study.experiment import Call, Training, Work
 
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
+# That `quiet` turns oneDNN on is a matter of the CPU, and stands with it (`runner.hardware`).
 _APART = (
     *(f"experiments.run.{name}" for name in ("config", "defaults", "options", "plugins")),
     *("experiments.study", "experiments.run.command_line", "experiments.run.comparison"),

@@ -220,13 +220,16 @@ def commit() -> str:
 
 
 def hardware() -> str:
-    """Returns the number of cores and the CPU type."""
+    """Returns the number of cores, the CPU type, and oneDNN where TensorFlow's default differs."""
     cores = len(os.sched_getaffinity(0))
-    model, wide = platform.machine(), ""
+    model, wide, text = platform.machine(), "", ""
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
         text = file.read()
         names = re.findall(r"model name\s*: (.*)", text)
         model = names[0] if names else model
         # Rounding depends on it.
         wide = " with AVX-512" if "avx512f" in text else " without AVX-512" if names else ""
+    on = os.environ["TF_ENABLE_ONEDNN_OPTS"] != "0"
+    if on != ("avx512_vnni" in text):
+        wide += ", with oneDNN" if on else ", without oneDNN"
     return f"{cores} cores of {model}{wide}"

@@ -30,8 +30,16 @@ def test_ranks_and_wins():
     of = pictures.values(BOARD, results("one", "two"))
     # c is second in one and last in two; a and b have equal means in two.
     np.testing.assert_allclose(pictures.mean_ranks(of), [1.25, 2.25, 2.5])
-    # In one a is above b by .4 with each seed; in two both are above c; c's lead in one varies.
-    np.testing.assert_array_equal(pictures.wins(of), [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    # In two, a and b are above c: p is .003 and .005, and three times that corrected. In one, a's
+    # lead over b does not vary, which has no test, and the others vary too much.
+    np.testing.assert_array_equal(pictures.wins(of), [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+
+
+def test_a_run_that_diverged_counts_as_0_and_against_nobody():
+    found = {"two": {**FOUND["two"], "a": (0.9, 0.92, float("nan"))}}
+    of = pictures.values({"two": BOARD["two"]}, results("two", found=found))
+    np.testing.assert_array_equal(pictures.mean_ranks(of), [2, 1, 3])
+    assert pictures.wins(of)[2].sum() == 0
 
 
 def test_critical_differences_are_those_of_demsar():
