@@ -42,7 +42,12 @@ def name_of(row: Row) -> str:
     return f"{row.program.removeprefix('experiments.')} {row.flags}"[:90]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name_of)
+# What is refused is refused soon; other rows train.
+REFUSALS = [row for row in ROWS if row.code == REFUSED]
+OTHERS = [pytest.param(row, marks=pytest.mark.slow) for row in ROWS if row.code != REFUSED]
+
+
+@pytest.mark.parametrize("row", [*REFUSALS, *OTHERS], ids=name_of)
 def test_row(row, forks, tmp_path):
     (tmp_path / "in").mkdir()
     if row.makes is not None:

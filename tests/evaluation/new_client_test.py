@@ -73,6 +73,7 @@ def test_one_local_step_is_that_of_a_round():
         assert not np.allclose(fitted, old, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_of_federated_averaging_gets_a_local_part():
     """One step on all examples, in NumPy: the client has a first layer beside FedAvg's output."""
     rate, data = 0.5, examples()

@@ -85,6 +85,7 @@ def test_a_stays_in_its_range_and_is_learned_from_the_second_round_on():
     assert shares.min() < 0.5
 
 
+@pytest.mark.slow
 def test_with_a_at_1_it_is_federated_averaging():
     with pytest.warns(MethodWarning, match="federated averaging"):
         process = build("fed_ala", mixing_rate=0.0)

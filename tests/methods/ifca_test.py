@@ -93,6 +93,7 @@ def test_sends_one_model_of_k():
     assert build("ifca", num_clusters=4).upload_share == 0.25
 
 
+@pytest.mark.slow
 def test_one_cluster_is_federated_averaging_with_equal_weights():
     with pytest.warns(MethodWarning, match="federated averaging with equal weights"):
         process = build("ifca", num_clusters=1)

@@ -117,6 +117,7 @@ def test_the_rate_is_that_of_the_round():
     assert not np.allclose(found[0], other[0], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_q_of_0_is_fed_avg_without_weights():
     unweighted = build("fed_avg", aggregator=tff.aggregators.UnweightedMeanFactory())
     for found, wanted, weighted in zip(

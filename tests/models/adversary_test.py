@@ -230,6 +230,7 @@ def test_weights_change_the_encoders_step_alone():
         assert np.array_equal(none, strong) != spec.path.startswith("encoder"), spec.path
 
 
+@pytest.mark.slow
 def test_without_weights_the_network_trains_as_if_alone():
     beside = adversary.attach(plain(), ("sex",), (0.0,), layer="encoder", dropout=0.5)
     examples = make_examples(9)

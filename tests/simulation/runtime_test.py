@@ -328,6 +328,7 @@ def test_clean_program_is_silent_and_leaves_nothing(programs):
     assert program.popen.returncode == 0
 
 
+@pytest.mark.slow
 def test_uncaught_exception_leaves_nothing(programs):
     program = programs["uncaught"]
     program.go_on()

@@ -83,6 +83,7 @@ def test_methods(everywhere, method):
     everywhere(lambda: rounds(process), atol=5e-6 if method == "scaffold" else 1e-6)
 
 
+@pytest.mark.slow
 def test_stateful_method(everywhere):
     """One of them that is not slow."""
     process = build("hdafl", local_layers=["dense_1"])

@@ -54,6 +54,7 @@ def of_mix(look):
     return look(flags(SMOKE.run("run", method=MIX, frequency=2)))
 
 
+@pytest.mark.slow
 def test_the_ensemble_is_the_runs_own(of_mix, start, tmp_path):
     """What `experiments.train` ends with, with the same flags."""
     values = flags(SMOKE.run("run", method=MIX, frequency=2))
@@ -155,6 +156,7 @@ def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
     assert found["ensemble_accuracy"] == pytest.approx(np.mean(accuracies))
 
 
+@pytest.mark.slow
 def test_all_devices_have_to_train(look):
     values = flags(SMOKE.run("run", frequency=2)) | {"clients_per_round": "3"}
     with pytest.raises(ValueError, match="All 4 devices have to train in the last round, found 3"):

@@ -126,6 +126,7 @@ def of_device(population, result, client: int) -> float:
     return accuracy(weights, population[client].test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", ["0", "0.5"])
 @pytest.mark.parametrize("way", list(online.WAYS))
 def test_normal_is_the_old_devices_and_rotated_the_new_ones(recorded, way, fraction):

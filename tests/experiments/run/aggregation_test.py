@@ -31,6 +31,7 @@ def summary(folder):
     return json.loads((folder / "summary.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_private_run_that_goes_on_ends_as_one_that_never_stopped(tmp_path):
     whole = trained({**RUN, **DP}, tmp_path / "whole")
     trained({**RUN, **DP, "rounds": "1"}, tmp_path / "in_two")

@@ -117,6 +117,7 @@ METHODS.register("mine_{name}", build)
 '''
 
 
+@pytest.mark.slow
 def test_a_plugins_method_stands_beside_ours(tmp_path, capsys):
     path = tmp_path / f"plugin_{tmp_path.name}.py".replace("-", "_")
     path.write_text(PLUGIN.format(name=path.stem))

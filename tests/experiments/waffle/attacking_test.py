@@ -41,6 +41,7 @@ def of_fed_avg():
     return run(attacking.infer_membership)
 
 
+@pytest.mark.slow
 def test_numbers_of_membership(of_fed_avg):
     """The seed decides them; there is nothing to choose where nothing is local."""
     assert run(attacking.infer_membership) == of_fed_avg
@@ -62,6 +63,7 @@ def test_methods_with_local_variables_have_three_choices():
     assert found["update_private_auc"] != found["update_fitted_auc"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fed_avg", "hdafl"])
 def test_inversion(method, tmp_path):
     found = run(attacking.invert, tmp_path, method=method)

@@ -116,6 +116,7 @@ def test_what_other_tables_change():
 # --- Printed values ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", DATA)
 def test_counts_are_marked_where_the_models_have_others(data):
     """The paper's numbers of parameters beside those of the models, without biases."""
