@@ -167,7 +167,9 @@ def figures(methods: Mapping[str, Mapping[str, str]], settings: Iterable[str]) -
     return [
         pictures.ranks("Mean ranks by accuracy", accuracy),
         pictures.against_bytes("Accuracy against bytes", accuracy, board("bytes")),
-        pictures.above("Who is above whom, corrected within a setting (Holm)", accuracy),
+        pictures.above(
+            "Wins of each method over each other, corrected within a setting (Holm)", accuracy
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a board: mean ranks, accuracy against bytes, and who is above whom.
+"""Pictures of a board: mean ranks, accuracy against bytes, and wins of each over each.
 
 Boards are given as setting -> method -> measure. A picture shows the settings in which all methods
 have runs.
