@@ -156,12 +156,13 @@ def _above(setting: str, methods: Iterable[str]) -> s.Table:
 
 
 def figures(methods: Mapping[str, Mapping[str, str]], settings: Iterable[str]) -> list[s.Figure]:
-    """Returns pictures of methods, without the settings that run only some of them."""
-    whole = [setting for setting in settings if len(_of(setting, methods)) == len(methods)]
+    """Returns pictures of methods in settings by name."""
 
     def board(of: str) -> pictures.Board:
         # Where all trials diverged there is no accuracy.
-        return {x: {m: s.metric(f"{x}/{m}", of, math.nan) for m in methods} for x in whole}
+        return {
+            x: {m: s.metric(f"{x}/{m}", of, math.nan) for m in _of(x, methods)} for x in settings
+        }
 
     accuracy = board("accuracy")
     return [

@@ -1,7 +1,7 @@
 """Pictures of a board: mean ranks, accuracy against bytes, and wins of each over each.
 
-Boards are given as setting -> method -> measure. A picture shows the settings in which all methods
-have runs.
+Boards are given as setting -> method -> measure. Of the settings in which all methods have runs, a
+picture shows those with the most methods.
 """
 
 import itertools
@@ -32,13 +32,16 @@ class Values(NamedTuple):
 
 def values(board: Board, results: s.Results) -> Values | None:
     """Returns a board's numbers, None where no setting is complete."""
-    methods = list(dict.fromkeys(method for of in board.values() for method in of))
     complete = {}
     for setting, of in board.items():
-        rows = [of[method].values(results) if method in of else [] for method in methods]
-        if all(len(row) == len(results.seeds) for row in rows):
+        rows = {method: measure.values(results) for method, measure in of.items()}
+        if all(len(row) == len(results.seeds) for row in rows.values()):
             complete[setting] = rows
-    return Values([*complete], methods, np.array([*complete.values()])) if complete else None
+    if not complete:
+        return None
+    most = max(complete.values(), key=len)
+    shown = {x: [*rows.values()] for x, rows in complete.items() if rows.keys() == most.keys()}
+    return Values([*shown], [*most], np.array([*shown.values()]))
 
 
 def mean_ranks(of: Values) -> np.ndarray:
