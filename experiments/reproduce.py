@@ -22,7 +22,7 @@ class Settings(program.Making):
     """Settings of a table or figure.
 
     Attributes:
-      scale: smoke: seconds to minutes, to see that it runs; quick: one to four hours a paper on two
+      scale: smoke: seconds to minutes, to see that it runs; quick: two to four hours a paper on two
         cores; paper: the paper's own settings.
     """
 
