@@ -2,4 +2,4 @@
 
 TITLE = "CGAU (Rieger et al. 2020)"
 # In the order in which the page shows them.
-MODULES = ("figure2a", "figure2b", "table1", "figure3", "new_client")
+MODULES = ("figure2a", "figure2b", "table1", "figure3")

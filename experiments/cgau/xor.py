@@ -29,8 +29,8 @@ _Arrays = dict[str, np.ndarray]
 def solve(*, seed: int, folder: Path, rounds: int, steps: int, **_: Any) -> dict[str, float]:
     """Trains all networks on XOR with an "up" and a "down" client; keeps panels on a grid.
 
-    Gives the test accuracy of each network and ablation, of both clients together, and whether it
-    is 1 ("solved").
+    Gives the test accuracy of each network and ablation, of both clients together, whether it is 1
+    ("solved"), and by how much it is higher for the "up" client ("lead").
     """
     population = Population([_client("up", 1, seed), _client("down", -1, seed)])
     course = loop.Settings(rounds=rounds, seed=seed, eval_every=rounds)
@@ -43,6 +43,8 @@ def solve(*, seed: int, folder: Path, rounds: int, steps: int, **_: Any) -> dict
     for name, weights in models.items():
         right = (_outputs(x, weights)["logits"] > 0) == (y == 1)
         found |= {f"{name}_accuracy": float(right.mean()), f"{name}_solved": float(right.all())}
+        up, down = np.split(right, 2)
+        found[f"{name}_lead"] = float(up.mean() - down.mean())
         panels |= {f"{name}_{part}": z for part, z in _outputs(points, weights).items()}
     np.savez_compressed(folder / FILE, **panels)
     return found

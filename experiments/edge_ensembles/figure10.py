@@ -44,7 +44,7 @@ EXPERIMENT = s.Experiment(
             form=_FORM,
         ),
         s.claim(
-            "Ours: The ensemble increases at first, and is best at the third of the four levels.",
+            "The ensemble increases at first, and is best at the third of the four levels.",
             {
                 f"accuracy of the ensemble at {a} - {b}": _ENSEMBLE[a] - _ENSEMBLE[b]
                 for a, others in {"F = 2": ["F = 1"], "F = 5": ["F = 1", "F = 2", "F = 10"]}.items()

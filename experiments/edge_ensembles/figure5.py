@@ -44,10 +44,9 @@ EXPERIMENT = s.Experiment(
         s.claim(
             "After enough training three local models reach the highest they can: 20, 20, 30 %.",
             {
-                "0.5 points - distance of D1 from 20 %": 0.005 - abs(_LAST["D1"] - 0.2),
-                "0.5 points - distance of D2 from 20 %": 0.005 - abs(_LAST["D2"] - 0.2),
-                "0.5 points - distance of D3 or D4 from 30 %": 0.005
-                - abs(s.combined(max, _LAST["D3"], _LAST["D4"]) - 0.3),
+                f"0.5 points - distance of {device} from {points} %": 0.005
+                - abs(_LAST[device] - points / 100)
+                for device, points in zip(edge.DEVICES, (20, 20, 30), strict=False)
             },
         ),
     ],

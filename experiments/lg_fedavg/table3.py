@@ -50,6 +50,9 @@ def _claims(setting: str) -> Iterator[s.Claim]:
     checks = {f"{x}, fed_avg/0.1 - fed_avg/0": gain for x, gain in gains.items()}
     text = "with old devices (C = 0.1) FedAvg improves on both images."
     yield s.claim(f"{setting}: {text}", checks)
+    relief = at("lg_local_first/0/normal") - at("fed_avg/0/normal")
+    text = "without old devices (C = 0) LG-FedAvg relieves forgetting of the normal images."
+    yield s.claim(f"{setting}: {text}", {"normal, LG-FedAvg - FedAvg": relief})
     for c in map("{:g}".format, _FRACTIONS):
         better = at(f"lg_local_first/{c}/rotated") - at(f"fed_avg/{c}/rotated")
         change = at(f"lg_local_first/{c}/normal") - at("before_normal")

@@ -7,8 +7,8 @@
 
 # ruff: noqa: F401, I001
 from experiments.study.experiment import (
-    PERCENT, Call, Cell, Check, Claim, Experiment, Figure, Form, Place, Printed, Scale, Table,
-    Training, better, call, cells, claim, places, printed, rises, table,
+    PERCENT, Call, Cell, Check, Claim, Experiment, Figure, Form, Measures, Place, Printed, Scale,
+    Table, Training, better, call, cells, claim, places, printed, rises, table,
 )  # fmt: skip
 from experiments.study.measures import (
     Measure, OfRound, best_round, bytes_until, combined, in_round, last_rounds, mean, metric,

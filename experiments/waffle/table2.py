@@ -40,13 +40,13 @@ def _claims(data: str) -> list[s.Claim]:
     waffle, gap = {WAFFLE: of.pop(WAFFLE)}, settings.by_place(_ROWS)[f"{data}, {FED_AVG}", "Gap"]
 
     def better(text: str, name: str, *pair: dict[str, str], **more: Any) -> s.Claim:
-        return s.better(f"({data}) {text}", lambda cell: s.metric(cell, name), *pair, **more)
+        return s.better(f"({data}) {text}", lambda x: abs(s.metric(x, name)), *pair, **more)
 
     narrow = "The gap between the sub-populations is smaller with WAFFLe."
     higher = "The minority's accuracy is higher with WAFFLe."
     less, square = "The variance over clients is smaller with WAFFLe.", "variance in points squared"
     return [
-        better(narrow, _GAP, of, waffle, by="gap"),
+        better(narrow, _GAP, of, waffle, by="size of the gap"),
         better(higher, MINORITY, waffle, of, by="minority's accuracy"),
         better(less, _VARIANCE, of, waffle, by=square, form=_POINTS_SQUARED),
         s.claim(

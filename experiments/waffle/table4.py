@@ -29,7 +29,7 @@ def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]])
             printed += s.printed(row, list(_EPOCHS), quote, f"Table {number}")
         fed_avg, waffle = ({e: accuracy(of, e) for e in _EPOCHS} for of in rows.values())
         gains = {f"accuracy of WAFFLe - FedAvg, {e}": waffle[e] - fed_avg[e] for e in _EPOCHS}
-        higher = f"({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
+        higher = f"Ours: ({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
         longer = f"({data}) WAFFLe improves with each increase of the local epochs."
         claims += [s.claim(higher, gains), s.rises(longer, waffle, by="accuracy of WAFFLe")]
     quick = s.Scale(cells(SIZE, "MNIST"), 2, "MNIST alone, with the paper's settings.")
