@@ -25,7 +25,7 @@ def _of(row: str, z: str) -> s.Measure:
     return s.metric(*_CURVES[z][row])
 
 
-_QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 2, _NOTE)
+_QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 9, _NOTE)
 _MORE = {f"gain - {p.value}, {p.column}": _of(_GAIN, p.column) - p.value / 100 for p in _PRINTED}
 
 EXPERIMENT = s.Experiment(

@@ -32,7 +32,7 @@ def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]])
         higher = f"Ours: ({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
         longer = f"({data}) WAFFLe improves with each increase of the local epochs."
         claims += [s.claim(higher, gains), s.rises(longer, waffle, by="accuracy of WAFFLe")]
-    quick = s.Scale(cells(SIZE, "MNIST"), 2, "MNIST alone, with the paper's settings.")
+    quick = s.Scale(cells(SIZE, "MNIST"), 5, "MNIST alone, with the paper's settings.")
     return s.Experiment(
         f"waffle.table{number}",
         f"Table {number}: local epochs, {setting}",

@@ -198,12 +198,13 @@ def test_mean_of_the_last_rounds(tmp_path):
     assert s.last_rounds("a", settings.ACCURACY, count=4).compute(found) == pytest.approx(0.19)
 
 
-def test_a_lead_throughout_is_the_least_of_all_measured_rounds(tmp_path):
-    lower = [0.1, None, 0.1, 0.2, None, 0.3, 0.7, 0.2]
+def test_a_lead_throughout_is_smoothed_and_begins_after_the_start(tmp_path):
+    # The first of ten measurements is the start; the eighth, of -0.2, is one of five.
+    lower = [0.9, None, 0.1, 0.1, 0.1, 0.1, None, 0.1, 0.1, 0.7, 0.1, 0.1]
     higher = [None if low is None else 0.5 for low in lower]
     found = {"a": run(tmp_path, {"lower": lower, "higher": higher})}
     least = figure6.throughout(("a", "higher"), ("a", "lower")).compute(found)
-    assert least == pytest.approx(0.5 - 0.7)
+    assert least == pytest.approx((4 * 0.4 - 0.2) / 5)
 
 
 def test_margins_are_what_is_printed():
