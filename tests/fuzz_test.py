@@ -100,6 +100,7 @@ def _embedded(folder: pathlib.Path) -> None:
 
 _FLAGFILE = b"--partition=iid\n--num_clients=4\n--batch_size=16\n--client_learning_rate=0.05\n"
 _FLAGFILE += b"--eval_every=1\n--seed=3\n"
+_YAML = _FLAGFILE.replace(b"--", b"").replace(b"=", b": ")
 _IID = "--data_dir={in} --partition=iid --num_clients=2 --dataset="
 _STARTS = ["-m", "experiments.train", "--method=hdafl", "--rounds=1"]
 KINDS = {
@@ -113,6 +114,14 @@ KINDS = {
     "embedded": _goes_on("in/embedded/*", _embedded, _IID + "embedded"),
     "flagfile": _goes_on(
         "in/a.flags", bad_inputs.file("a.flags", _FLAGFILE), "--flagfile={in}/a.flags"
+    ),
+    "YAML": _goes_on("in/a.yaml", bad_inputs.file("a.yaml", _YAML), "--config={in}/a.yaml"),
+    "split": Kind(
+        _nothing,
+        "",
+        [*TRAIN, "--rounds=1", "--output_dir={in}/run"],
+        [*TRAIN, "--rounds=1", "--partition=file", "--file.path={in}/run/partition.npz"],
+        "in/run/partition.npz",
     ),
     "start": Kind(
         _nothing,

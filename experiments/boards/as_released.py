@@ -11,7 +11,7 @@ from typing import Any
 import experiments.study as s
 from experiments.boards.fair import SETTINGS
 
-_SETTINGS = ("FMNIST, 2 classes a client, 20 clients", "FMNIST, Dirichlet .1, 20 clients")
+_SETTINGS = ("FMNIST, at most 2 classes a client, 20 clients", "FMNIST, Dirichlet .1, 20 clients")
 _AVG, _DITTO, _PROX = "FedAvg", "Ditto", "FedProx"
 _ALONE, _UNHELD = "Ditto, weight 0 (local training alone)", "FedProx, weight 0 (FedAvg)"
 _FT_1, _FT_5 = "fine-tuned FedAvg, 1 epoch", "fine-tuned FedAvg, 5 epochs"
@@ -35,7 +35,8 @@ _GAPS = {
 }
 _TRAINING = {"client_learning_rate": 0.1, "batch_size": 100, "local_epochs": 1, "num_clients": 20}
 _SMOKE = {"dataset": "digits", "num_clients": 5, "rounds": 2, "partition": "iid"}
-_ACCURACY = "local_test_accuracy_mean"
+# As PFLlib counts: each example the same.
+_ACCURACY = "local_test_accuracy_weighted_mean"
 
 
 def _cells(smoke: bool = False) -> tuple[s.Cell, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.run import processes, setup
 from tff_het import seeding
+from tff_het.clients import Population
 from tff_het.evaluation import communication, local_test, statistics
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.client_work import ClientState
@@ -37,7 +38,8 @@ def tuned(
       flags: Of `experiments.train`, for all trials.
       trials: More flags.
       new_clients: How many clients join.
-      joining_epochs: How often each of them passes through its examples before it is tested.
+      joining_epochs: How often each of them passes through its examples before it is adapted and
+        tested; 0 leaves it to what adapts clients.
 
     Returns:
       Accuracies in [0, 1] of the chosen trial after its last round, which trial that is, counted
@@ -68,7 +70,7 @@ def tuned(
     number, made, process, result, tested = chosen
     found = statistics.distribution(tested["test"].accuracy, tested["test"].num_examples)
     joined = range(len(made.population) - new_clients, len(made.population))
-    join = _joining(process, made, result.state, joining_epochs)
+    join = _joining(process, made, first, result.state, joining_epochs)
     states = {client: join(client) for client in joined}
     new = local_test.local_tests(
         process,
@@ -91,28 +93,37 @@ def tuned(
 
 
 def _joining(
-    process: FederatedProcess, made: setup.Setup, state: ServerState, epochs: int
+    process: FederatedProcess,
+    made: setup.Setup,
+    first: Population,
+    state: ServerState,
+    epochs: int,
 ) -> Callable[[int], ClientState]:
-    """Returns what gives the state of a client that joins."""
+    """Returns what gives the state of a client that joins the first ones."""
     seed = made.settings.seed
+    training = dataclasses.replace(made.training, epochs=epochs, steps=None)
 
-    def drawn(client: int, epoch: int) -> np.ndarray:
-        return seeding.stateless_seed(seed, seeding.EVALUATION, int(state.round) + epoch, client)
+    def drawn(client: int) -> np.ndarray:
+        return seeding.stateless_seed(seed, seeding.EVALUATION, int(state.round), client)
+
+    def begin(client: int) -> ClientState:
+        return process.init_state(client, seed, state)
 
     def fit(client: int) -> ClientState:
-        start, train = process.init_state(client, seed, state), made.population[client].train
-        return joining.fit(state.weights, start, train, seed=drawn(client, 0), client=client)
+        train = made.population[client].train
+        return joining.fit(state.weights, begin(client), train, seed=drawn(client), client=client)
 
     def work(client: int) -> ClientState:
-        kept, train = process.init_state(client, seed, state), made.population[client].train
-        for epoch in range(epochs):
-            taking = [feeding.ClientInput(client, drawn(client, epoch), train, kept)]
-            (sent,) = process.client_update(download, feeding.arguments(taking, [train]))
-            kept = sent["state"]
-        return kept
+        train = made.population[client].train
+        taking = [feeding.ClientInput(client, drawn(client), train, begin(client))]
+        (sent,) = longer.client_update(download, feeding.arguments(taking, [train]))
+        return sent["state"]
 
-    if not any(spec.local and spec.trainable for spec in process.model.specs):
-        download = process.download(state)
-        return work
-    joining = NewClient(process, dataclasses.replace(made.training, epochs=epochs, steps=None))
-    return fit
+    if not epochs:
+        return begin
+    if any(spec.local and spec.trainable for spec in process.model.specs):
+        joining = NewClient(process, training)
+        return fit
+    working = dataclasses.replace(made, population=first, training=training)
+    (longer,), download = processes.build(working).values(), process.download(state)
+    return work

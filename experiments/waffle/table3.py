@@ -14,9 +14,7 @@ _QUICK = {**_TRAINING, "dataset": "cifar10", "model": "lenet5", "num_examples": 
 # The shares of outputs that Appendix C has: 10 of 16 (twice), 80 of 80, 40 of 60.
 _QUICK |= {"factors": {"conv_1": 4, "conv_2": 10, "dense_1": 120, "dense_2": 67}}
 _PAPER = _QUICK | {"num_examples": 1000}
-_NOTE = (
-    "400 examples per client instead of 1,000; FedAvg, WAFFLe, HDAFL and LG-FedAvg only."
-)
+_NOTE = "400 examples per client instead of 1,000; FedAvg, WAFFLe, HDAFL and LG-FedAvg only."
 _PAPER_NOTE = "1,000 examples per client; 10 seeds; all methods."
 # Row -> method: those that every scale has, and those that the largest has as well.
 _FIRST = {FED_AVG: "fed_avg", WAFFLE: "waffle", "HDAFL": "hdafl", "LG-FedAvg": "lg_fedavg"}

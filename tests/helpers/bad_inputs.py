@@ -601,7 +601,7 @@ DATA = [
 # --- Tables, comparisons, reports -------------------------------------------------------------
 
 _TABLE, _SWEEP, _REPORT = "experiments.reproduce", "experiments.sweep", "experiments.report"
-_HETEROGENEITY = "experiments.heterogeneity"
+_HETEROGENEITY, _BOARD = "experiments.heterogeneity", "experiments.boards.enter"
 MATRIX_FLAGS = "--over=method=fed_avg --set=partition=iid --seeds=1 --set=rounds=1 --jobs=1"
 _AGAIN = MATRIX_FLAGS + " --output_dir={in}/out"
 MATRIX = pathlib.Path()  # What a sweep made with these flags; the test puts its folder here.
@@ -672,6 +672,10 @@ PROGRAMS = [
         program=_TABLE,
         makes=file("a"),
     ),
+    Row("boards.fair", "boards.fair", program=_TABLE),
+    Row("--setting=nope", "--setting is one of FMNIST", program=_BOARD),
+    Row("--own=strength", "--own takes name=value", program=_BOARD),
+    Row("--method=fed_avg", "--method names a method of --plugin; found", program=_BOARD),
     Row("", "There are no runs in {out}", program=_REPORT),
     Row("--output_dir=", "--output_dir is empty", program=_REPORT),
     Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),
