@@ -149,9 +149,13 @@ def build(method: str, aggregator, **options):
 
 
 MEANS = [name for name in methods.names() if "aggregator" in methods.options(name)]
+SOONER = ("fed_avg", "hdafl", "q_ffl", "scaffold")  # Others are slow tests.
 
 
-@pytest.mark.parametrize("method", MEANS)
+@pytest.mark.parametrize(
+    "method",
+    [m if m in SOONER else pytest.param(m, marks=pytest.mark.slow) for m in MEANS],
+)
 def test_a_private_mean_sends_updates_alone(method):
     aggregator = aggregators.private(1.0, 1.0, 4, seed=0)
     if method == "q_ffl":

@@ -116,6 +116,7 @@ def test_unweighted_mean(model):
     expect_change(state, output, mean_update(sent, [1, 1, 1]))
 
 
+@pytest.mark.slow
 def test_clipping(model):
     """Updates longer than the norm are scaled down to it, before the weighted mean."""
     factory = tff.aggregators.clipping_factory(0.05, tff.aggregators.MeanFactory())
@@ -133,6 +134,7 @@ def test_clipping(model):
     expect_change(state, output, mean_update(clipped, [8, 5, 3]))
 
 
+@pytest.mark.slow
 def test_zeroing(model):
     """An update with a number beyond the threshold counts as 0, with its weight."""
     _, _, sent = one_round(make_process(model))
@@ -158,6 +160,7 @@ def test_robust_aggregator(model):
     assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_compression(model):
     """Lossy, yet near the mean. It leaves alone what has fewer than 20,000 numbers."""
     wide = keras_model.from_keras(
@@ -181,6 +184,7 @@ def test_compression(model):
     assert 0 < error < 0.1
 
 
+@pytest.mark.slow
 def test_differential_privacy_without_noise(model):
     """DP-FedAvg (McMahan et al. 2018): clipped sums over the expected number of clients."""
     factory = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
@@ -195,6 +199,7 @@ def test_differential_privacy_without_noise(model):
     expect_change(state, output, [sum(us) / 3 for us in zip(*clipped, strict=True)])
 
 
+@pytest.mark.slow
 def test_differential_privacy_adds_noise(model):
     """Noise of standard deviation multiplier * clip / clients on each of the 53 numbers."""
     factory = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
@@ -231,6 +236,7 @@ def test_rounds_without_examples_change_nothing(model):
 # --- Server steps -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_server_momentum(model):
     optimizer = tff.learning.optimizers.build_sgdm(0.5, momentum=0.9)
     process = make_process(model, server_step=apply_update(model, optimizer))

@@ -58,6 +58,7 @@ def test_equals_the_formulas(adapts):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_at_0_it_is_federated_averaging_and_at_1_local_training():
     averaged, _ = federate(build("ave_fl"))
     with pytest.warns(MethodWarning, match="federated averaging"):

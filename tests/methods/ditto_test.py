@@ -37,6 +37,7 @@ def test_equals_the_formulas():
             np.testing.assert_allclose(found, value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_with_lambda_0_it_is_local_training_beside_federated_averaging():
     with pytest.warns(MethodWarning, match="local training alone"):
         process = build("ditto", proximal_strength=0.0)

@@ -75,6 +75,7 @@ def test_equals_the_formulas(cohorts):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_stays_in_its_range_and_is_learned_from_the_second_round_on():
     process = build("fed_ala", mixing_rate=50.0)
     _, states = federate(process, [(0, 1, 2)])

@@ -96,11 +96,17 @@ def assert_equal_to(wanted_weights, initial: list[np.ndarray], method: str, clie
 @pytest.mark.parametrize(
     ("client", "server"),
     [
-        (optimizers.build_sgdm(0.1), optimizers.build_sgdm(1.0)),
+        pytest.param(
+            optimizers.build_sgdm(0.1), optimizers.build_sgdm(1.0), marks=pytest.mark.slow
+        ),
         (optimizers.build_sgdm(0.1, momentum=0.9), optimizers.build_sgdm(0.5, momentum=0.8)),
         # Adam divides by the update's size plus epsilon: at 1e-7 it makes an update of rounding's
         # size as large as the others.
-        (optimizers.build_sgdm(0.1), optimizers.build_adam(0.01, epsilon=1e-3)),
+        pytest.param(
+            optimizers.build_sgdm(0.1),
+            optimizers.build_adam(0.01, epsilon=1e-3),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["sgd", "momentum", "adam"],
 )
@@ -111,8 +117,9 @@ def test_equals_tff(client, server):
     assert_equal_to(wanted, initial, "fed_avg", client, server_optimizer=server)
 
 
-@pytest.mark.parametrize("momentum", [None, 0.9])
-@pytest.mark.parametrize("mu", [1.0, 5.0])
+@pytest.mark.parametrize(
+    ("mu", "momentum"), [(5.0, 0.9), pytest.param(1.0, None, marks=pytest.mark.slow)]
+)
 def test_fed_prox_follows_the_published_formula(mu, momentum):
     """With a mu that matters: FedAvg's weights are others."""
     initial = keras_mlp().get_weights()

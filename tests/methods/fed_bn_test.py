@@ -108,6 +108,7 @@ def test_only_batch_normalisation_differs_between_clients():
     ] == [f"scaled/{name}" for name in ("gamma", "beta", "moving_mean", "moving_variance")]
 
 
+@pytest.mark.slow
 def test_with_one_client_it_is_federated_averaging():
     found, wanted = (
         values_of(process, state.weights, states[0].model)

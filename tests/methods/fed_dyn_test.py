@@ -75,6 +75,7 @@ def slope_of_the_sum(method: str, **options) -> float:
     return float(np.abs(total).max())
 
 
+@pytest.mark.slow
 def test_converges_to_the_minimum_of_the_sum_and_averaging_does_not():
     assert slope_of_the_sum("fed_dyn", num_clients=NUM_CLIENTS, proximal_strength=0.5) < 1e-3
     assert slope_of_the_sum("ave_fl") > 1e-2

@@ -122,6 +122,7 @@ def test_predicts_with_its_model_or_with_the_nearest_prototype(run):
     np.testing.assert_allclose(found["prototype"], -distance, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_pull_it_is_local_training():
     with pytest.warns(MethodWarning, match="local training alone"):
         process = build("fed_proto", prototype_strength=0.0)

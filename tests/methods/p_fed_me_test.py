@@ -30,7 +30,7 @@ def local(w, examples, strength: float, rate: float, inner: int):
     return u, theta
 
 
-@pytest.mark.parametrize("beta", [1.0, 1.5])
+@pytest.mark.parametrize("beta", [pytest.param(1.0, marks=pytest.mark.slow), 1.5])
 def test_equals_the_formulas(beta):
     process = build("p_fed_me", server_mixing=beta, **SETTINGS)
     state, states = federate(process)
@@ -50,6 +50,7 @@ def test_equals_the_formulas(beta):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_with_beta_0_the_server_never_moves():
     with pytest.warns(MethodWarning, match="never moves"):
         process = build("p_fed_me", server_mixing=0.0, **SETTINGS)

@@ -65,6 +65,7 @@ def test_the_corrections_of_all_clients_sum_to_n_times_the_servers():
     assert_close(sums, [len(SIZES) * np.asarray(c) for c in state.server_step[0]], 1e-6)
 
 
+@pytest.mark.slow
 def test_one_step_of_all_clients_is_federated_averaging_with_equal_weights(monkeypatch):
     optimizer = tff.learning.optimizers.build_sgdm(RATE)
     trained_with(monkeypatch, optimizer=optimizer, batch_size=max(SIZES), epochs=1)

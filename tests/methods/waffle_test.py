@@ -65,7 +65,10 @@ def test_all_clients_count_the_same():
         assert np.abs(both[0] - both[1]).max() > 1e-4
 
 
-@pytest.mark.parametrize("rule", ["logits", "natural", "probabilities"])
+@pytest.mark.parametrize(
+    "rule",
+    ["logits", *(pytest.param(r, marks=pytest.mark.slow) for r in ("natural", "probabilities"))],
+)
 def test_one_step_against_the_formula(rule):
     """A step of SGD on the negative of eq. (12) over |D_i|, in NumPy but for the draws."""
     training = dataclasses.replace(TRAINING, epochs=None, steps=1, batch_size=7, shuffle=False)

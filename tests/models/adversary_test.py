@@ -138,11 +138,11 @@ def decayed_and_clipped(gradients, values):
 @pytest.mark.parametrize(
     ("momentum", "every", "settings", "change"),
     [
-        (0.0, 1, {}, same),
-        (0.5, 1, {}, same),
+        pytest.param(0.0, 1, {}, same, marks=pytest.mark.slow),
+        pytest.param(0.5, 1, {}, same, marks=pytest.mark.slow),
         (0.0, 1, {"weight_decay": 0.3, "clip_norm": 0.2}, decayed_and_clipped),
         (0.5, 2, {}, same),
-        (0.0, 3, {}, same),
+        pytest.param(0.0, 3, {}, same, marks=pytest.mark.slow),
     ],
     ids=["plain", "momentum", "decay and clipping", "two steps", "three steps"],
 )
@@ -219,6 +219,7 @@ def test_each_side_descends_its_own_loss():
         np.testing.assert_allclose(step, -0.1 * slope, atol=3e-4, err_msg=spec.path)
 
 
+@pytest.mark.slow
 def test_weights_change_the_encoders_step_alone():
     examples = make_examples(4)
     training = LocalTraining(optimizers.build_sgdm(0.1), batch_size=4, steps=1, shuffle=False)

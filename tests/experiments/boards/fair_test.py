@@ -34,6 +34,7 @@ def test_every_method_has_four_trials_of_settings_that_fit():
     assert {cell.name.split("/")[1] for cell in cells} == set(methods.names()) - left_out
 
 
+@pytest.mark.slow
 def test_the_trial_that_is_best_on_validation_examples_is_tested():
     found = _run("fed_avg", "1e30", "1e-6", "0.1")
     assert found["trial"] == 3 and found["diverged"] == 1

@@ -63,6 +63,7 @@ def test_the_ensemble_is_the_runs_own(of_mix, start, tmp_path):
     assert of_mix[0]["ensemble_accuracy"] == summary["global_test_accuracy"]
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_accuracy(of_mix):
     found, _ = of_mix
     for name in (*DEVICES, "ensemble"):
@@ -71,6 +72,7 @@ def test_counts_are_those_of_accuracy(of_mix):
         assert all(counts <= np.bincount(LABELS))
 
 
+@pytest.mark.slow
 def test_devices_know_their_own_classes(of_mix):
     found, _ = of_mix
     for device, own in CLASSES.items():
@@ -80,6 +82,7 @@ def test_devices_know_their_own_classes(of_mix):
         assert 0.5 * share < found[f"{device}_accuracy"] < share + 0.03
 
 
+@pytest.mark.slow
 def test_divergence_and_activations(of_mix):
     """Means over layers; the ensemble is not a device that is unlike itself."""
     found, arrays = of_mix
@@ -95,6 +98,7 @@ def test_divergence_and_activations(of_mix):
         assert found[f"{device}_activations"] == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_what_was_acquired(of_mix):
     """Ten acquisitions in both rounds, of the device's own classes."""
     found, arrays = of_mix

@@ -10,7 +10,7 @@ from experiments.study.experiment import Experiment
 from experiments.study.store import Status
 
 # Run by the short test command as well.
-NOT_SLOW = ("cgau.figure3", "hdafl.table5", "lg_fedavg.table1")
+NOT_SLOW = ("hdafl.table5", "lg_fedavg.table1")
 EXPERIMENTS = [
     pytest.param(one, id=one.id, marks=[] if one.id in NOT_SLOW else pytest.mark.slow)
     for one in papers.all_experiments()
