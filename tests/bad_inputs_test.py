@@ -107,7 +107,7 @@ def test_where_one_method_diverges_the_others_are_trained(forks, tmp_path):
     argv = ["-m", "experiments.train", *flags.split(), f"--output_dir={tmp_path / 'out'}"]
     ended = forks.run(argv, tmp_path)
     assert ended.code == FAILS and "error: fed_avg: " in ended.printed
-    assert "Lower the " in ended.printed and "Traceback" not in ended.printed
+    assert "Lower the client learning rate" in ended.printed and "Traceback" not in ended.printed
     assert "local_only" in (tmp_path / "out" / "comparison.md").read_text()
     assert not (tmp_path / "out" / "fed_avg" / "summary.json").exists()
 

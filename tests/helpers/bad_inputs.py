@@ -672,7 +672,7 @@ PROGRAMS = [
         program=_TABLE,
         makes=file("a"),
     ),
-    Row("boards.fair", "boards.fair", program=_TABLE),
+    Row("boards.fair", "boards.fair has no scale quick, only smoke", program=_TABLE),
     Row("--setting=nope", "--setting is one of FMNIST", program=_BOARD),
     Row("--own=strength", "--own takes name=value", program=_BOARD),
     Row("--method=fed_avg", "--method names a method of --plugin; found", program=_BOARD),
