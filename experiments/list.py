@@ -49,7 +49,9 @@ def lines(what: str) -> Mapping[str, str]:
     found = {}
     for name in papers.names():
         path = Path(__file__).parent / f"{name.replace('.', '/')}.py"
-        found[name] = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+        found[name] = (
+            ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        ).partition("\n")[0]
     return found
 
 

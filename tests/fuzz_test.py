@@ -18,7 +18,7 @@ from embeddings import records
 from embeddings.examples import Item
 from tff_het.datasets import embedding_files
 
-CASES = int(os.environ.get("TFF_HET_FUZZ_CASES", "100"))
+CASES = int(os.environ.get("TFF_HET_FUZZ_CASES", "65"))
 SECONDS, MEGABYTES = 30.0, 2000.0
 TRAIN = ["-m", "experiments.train", "--method=fed_avg"]
 SWEEP = ["-m", "experiments.sweep", *bad_inputs.MATRIX_FLAGS.split()]

@@ -208,4 +208,4 @@ def _definition(place: str) -> ast.stmt:
 def _source(module: str) -> ast.Module:
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, module
-    return ast.parse(Path(spec.origin).read_text())
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))

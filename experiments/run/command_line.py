@@ -133,7 +133,7 @@ def _of_file(path: Path) -> Layer:
     import yaml  # Here, since few programs need it.
 
     try:
-        found = yaml.safe_load(path.read_text())
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
             raise ValueError("expected settings by name, such as 'dataset: digits'.")
         return Layer(str(path), config.flat(found))

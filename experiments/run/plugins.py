@@ -44,7 +44,7 @@ def meaning(path: Path) -> str:
 
     Nor does EXPERIMENT count, a table or figure that is made of results.
     """
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXPERIMENT":
             node.value = ast.Constant(None)

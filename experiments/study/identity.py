@@ -134,7 +134,7 @@ def _texts_in(module: str) -> set[str]:
     """Returns all texts that stand in a module: names of methods may be among them."""
     path = _path(module)
     assert path is not None
-    found = ast.walk(ast.parse(path.read_text()))
+    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return {n.value for n in found if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
@@ -154,7 +154,7 @@ def _path(module: str) -> Path | None:
 def _imported(path: Path) -> tuple[str, ...]:
     """The modules of this project that a file imports, and their packages."""
     names: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

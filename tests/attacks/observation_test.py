@@ -1,12 +1,12 @@
-"""What is observed is what travels, for every method, and nothing that stays at a client."""
+"""Who sends what is observed; that it is what travels, `methods/contract_test.py` tests.
 
-import dataclasses
+There for every method, with nothing that stays at a client.
+"""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_het import methods
 from tff_het.attacks.observation import observe
 from tff_het.backend.names import tff
 from tff_het.simulation import runtime
@@ -21,49 +21,6 @@ def _runtime():
 def assert_same(found, wanted) -> None:
     for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-
-
-@pytest.fixture(scope="module", params=methods.names())
-def federation(request, world):
-    return world.train(world.build(request.param, 2), group=0, num_clients=2, n=9)
-
-
-def test_global_variables_alone(federation):
-    """By shape, and by value against what the client itself sends and keeps."""
-    process = federation.process
-    seen = observe(process, federation.state, federation.last)
-    rows = process.client_update(process.download(federation.state), federation.last)
-    wanted = [spec.shape for spec in process.model.specs if not spec.local]
-    own = [np.asarray(v) for v in tf.nest.flatten([row["state"].model for row in rows])]
-    for one, row in zip(seen.clients, rows, strict=True):
-        observed = [*one.after.trainable, *one.after.non_trainable]
-        assert sorted(value.shape for value in observed) == sorted(wanted)
-        assert_same(one.before, federation.state.weights)
-        change = tf.nest.map_structure(np.subtract, one.after, one.before)
-        update = row["update"]
-        sent = getattr(update, "change", update)
-        for a, b in zip(tf.nest.flatten(change), tf.nest.flatten(sent), strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-6)
-        assert one.weight == row["weight"]
-        assert one.private is None
-        # What is private has values of its own, none of which is there in the clear.
-        everything = [np.asarray(v) for v in tf.nest.flatten(dataclasses.asdict(one))]
-        assert not any(np.array_equal(a, b) for a in own for b in everything if a.shape == b.shape)
-
-
-def test_the_server_goes_on_as_in_a_round(federation):
-    seen = observe(federation.process, federation.state, federation.last)
-    output = federation.process.next(federation.state, federation.last)
-    assert_same(seen.new_weights, output.state.weights)
-
-
-def test_the_private_part_has_to_be_asked_for(federation):
-    process = federation.process
-    seen = observe(process, federation.state, federation.last, private=True)
-    output = process.next(federation.state, federation.last)
-    assert [one.client for one in seen.clients] == [0, 1]
-    for one, kept in zip(seen.clients, output.client_states, strict=True):
-        assert_same(one.private, kept["state"])
 
 
 def test_results_in_another_order(world, monkeypatch):

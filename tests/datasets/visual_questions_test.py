@@ -337,6 +337,7 @@ def test_the_original_easy_vqa(tmp_path, data_dir):
     assert not (data.test["question"] == 1).any()
 
 
+@pytest.mark.slow
 def test_a_selection_of_vqa(tmp_path, data_dir):
     """Real questions and answers; embeddings made up."""
     folder = data_dir / "vqa"

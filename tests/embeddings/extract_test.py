@@ -272,7 +272,7 @@ def test_what_a_killed_job_has_left_is_removed(call, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_stopped_program_leaves_nothing_in_place(call, tmp_path, folder, yamnet, number):
     many = [f"x{i}.wav,a" for i in range(3_000)]
     for line in many:

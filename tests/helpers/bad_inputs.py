@@ -210,20 +210,31 @@ FLAGS = [
 
 # --- Numbers ----------------------------------------------------------------------------------
 
+# Of flags that are checked alike, one gets all numbers; `run/config_test.py` has all flags.
 NUMBERS = [
     *(
         Row(f"--{flag}={value}", f"--{flag}={value}: expected a number")
-        for flag in ("client_learning_rate", "weight_decay", "clip_norm", "server_learning_rate")
-        for value in ("nan", "inf", "-1", "1e39", "1e400", "many", "0x1")
+        for flag, values in {
+            "client_learning_rate": ("nan", "inf", "-1", "1e39", "1e400", "many", "0x1"),
+            "weight_decay": ("-1",),
+            "clip_norm": ("nan",),
+            "server_learning_rate": ("-1",),
+        }.items()
+        for value in values
     ),
     *(
         Row(f"--{flag}={value}", f"--{flag}={value}: expected a whole number from 1 to 2147483647")
-        for flag in ("rounds", "batch_size", "local_epochs", "local_steps")
-        for value in ("0", "-3", "1.5", "1e20", 2**31, 2**63, "nan")
+        for flag, values in {
+            "rounds": ("-3", "1.5", "1e20", 2**31, 2**63, "nan"),
+            "batch_size": ("0",),
+            "local_epochs": ("0",),
+            "local_steps": ("0",),
+        }.items()
+        for value in values
     ),
     *(
         Row(f"--num_clients={value}", f"--num_clients={value}: expected a whole number from 0")
-        for value in ("-3", "1.5", "1e20", 2**31, 2**63, "nan")
+        for value in ("-3", 2**31)
     ),
     Row("--client_learning_rate=" + "9" * 400, "found 9999999999999999999999999999999999999999..."),
     Row("--client_learning_rate=1e-50", "expected a number above 0 and at most 3.403e+38"),
@@ -268,6 +279,7 @@ def file(name: str, data: bytes = b"A file.") -> Maker:
 
 
 _ONE = "--rounds=1 --method=fed_avg"
+_QUICK = "--method=local_only --model=mlp"  # Is built soonest: where to is asked after that.
 PLACES = [
     Row("--partition=iid --num_clients=0", "--num_clients=0 makes each group a client: it belongs"),
     Row("--partition=file --path=/does/not/exist", "/does/not/exist"),
@@ -295,9 +307,9 @@ PLACES = [
     Row("--plugin={in}/bad_plugin.py", "SyntaxError", makes=file("bad_plugin.py", b"a b")),
     Row("--dirichlet_alpha=0.5", "Did you mean: dirichlet.alpha ?"),
     Row("--output_dir=", "--output_dir is empty: name a folder"),
-    Row("--output_dir={in}/a", "{in}/a", makes=file("a")),
-    Row("--output_dir={in}/a/b", "{in}/a", makes=file("a")),
-    Row("--output_dir=/proc/nowhere", "/proc/nowhere"),
+    Row(_QUICK + " --output_dir={in}/a", "{in}/a", makes=file("a")),
+    Row(_QUICK + " --output_dir={in}/a/b", "{in}/a", makes=file("a")),
+    Row(_QUICK + " --output_dir=/proc/nowhere", "/proc/nowhere"),
     Row("--flagfile={in}/flags", "utf-8", makes=file("flags", bytes(range(256)))),
     Row("--flagfile={in}", "{in}"),
     Row(_ONE, code=WORKS, request={"env": {"MPLBACKEND": "foo"}}),

@@ -23,14 +23,18 @@ import signal
 import sys
 import traceback
 
-# Nothing that defines flags: a program may register methods and networks before it does.
+# What most programs import, none of which starts TensorFlow. Programs themselves are run afresh.
 import experiments  # noqa: F401  Sets TensorFlow's threads before it starts.
+from experiments.run import aggregation, one, options  # noqa: F401
+from experiments.study import pages, program, runner  # noqa: F401
 from tff_het import methods  # noqa: F401
+from tff_het.datasets import digits  # noqa: F401
 from tff_het.evaluation import figures  # noqa: F401
 from tff_het.simulation import loop, runtime  # noqa: F401
 
 
 def main() -> None:
+    list(options.owners())  # Reads their sources, which are then kept.
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)

@@ -64,7 +64,10 @@ def knowing(*classes: int) -> Weights:
     return sending(kernel, 0.5 * (np.arange(CLASSES) == classes[0]))
 
 
-@pytest.fixture(scope="module", params=["in_process-1", "in_process-4", "worker-1", "worker-4"])
+SLOW_WORKER = pytest.param("worker-4", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=["in_process-1", "in_process-4", SLOW_WORKER])
 def _somewhere(request) -> Iterator[None]:
     name, threads = request.param.split("-")
     with runtime.use(name, clients_in_parallel=int(threads)):

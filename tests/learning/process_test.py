@@ -151,6 +151,7 @@ def test_zeroing(model):
     expect_change(state, output, mean_update(zeroed, [8, 5, 3]))
 
 
+@pytest.mark.slow
 def test_robust_aggregator(model):
     """Its first limits are far above these updates, so it is the mean; its state moves."""
     process = make_process(model, aggregator=tff.learning.robust_aggregator())
@@ -275,7 +276,10 @@ def test_server_adam(model):
         state = output.state
 
 
-@pytest.mark.parametrize("optimizer", [None, tff.learning.optimizers.build_adam(0.01)])
+@pytest.mark.parametrize(
+    "optimizer",
+    [None, pytest.param(tff.learning.optimizers.build_adam(0.01), marks=pytest.mark.slow)],
+)
 def test_moving_statistics_become_the_mean_of_the_clients(optimizer):
     """Whatever the server's optimizer, each moves by its mean change; here by NumPy."""
     model = keras_model.from_keras(batch_norm, SPEC)

@@ -4,6 +4,7 @@ In this process; `backend/in_process/methods_test.py` compares each method with 
 """
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from cases import (
 )
 
 from tff_het import kept, methods
+from tff_het.attacks.observation import observe
 from tff_het.backend.names import tff
 from tff_het.evaluation import communication
 from tff_het.evaluation.local_test import has_global_model
@@ -161,6 +163,54 @@ def test_training_changes_what_it_should(case, process, start):
             tf.nest.flatten(client["state"].model), tf.nest.flatten(state.model), strict=True
         ):
             assert np.array_equal(old, new) == (old.shape in case.frozen)
+
+
+@pytest.fixture(scope="module")
+def later(process, start):
+    """The state after a round, what its clients are given in the next, and what is seen of that."""
+    output = process.next(start, make_clients(process, start))
+    results = by_client(output.client_states)
+    clients = [
+        make_client(process, output.state, client, n, round_num=1, kept=results[client]["state"])
+        for client, n in ((4, 9), (7, 3))
+    ]
+    return output.state, clients, observe(process, output.state, clients)
+
+
+def test_an_observer_sees_global_variables_alone(process, later):
+    """By shape, and by value against what the client itself sends and keeps."""
+    state, clients, seen = later
+    rows = process.client_update(process.download(state), clients)
+    wanted = [spec.shape for spec in process.model.specs if not spec.local]
+    own = [np.asarray(v) for v in tf.nest.flatten([row["state"].model for row in rows])]
+    for one, row in zip(seen.clients, rows, strict=True):
+        observed = [*one.after.trainable, *one.after.non_trainable]
+        assert sorted(value.shape for value in observed) == sorted(wanted)
+        assert_same_bits(one.before, state.weights)
+        change = tf.nest.map_structure(np.subtract, one.after, one.before)
+        update = row["update"]
+        sent = getattr(update, "change", update)
+        for a, b in zip(tf.nest.flatten(change), tf.nest.flatten(sent), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        assert one.weight == row["weight"]
+        assert one.private is None
+        # What is private has values of its own, none of which is there in the clear.
+        everything = [np.asarray(v) for v in tf.nest.flatten(dataclasses.asdict(one))]
+        assert not any(np.array_equal(a, b) for a in own for b in everything if a.shape == b.shape)
+
+
+def test_an_observed_server_goes_on_as_in_a_round(process, later):
+    state, clients, seen = later
+    assert_same_bits(seen.new_weights, process.next(state, clients).state.weights)
+
+
+def test_an_observer_has_to_ask_for_the_private_part(process, later):
+    state, clients, _ = later
+    seen = observe(process, state, clients, private=True)
+    output = process.next(state, clients)
+    assert [one.client for one in seen.clients] == [4, 7]
+    for one, result in zip(seen.clients, output.client_states, strict=True):
+        assert_same_bits(one.private, result["state"])
 
 
 def test_first_states(process, start):

@@ -121,13 +121,13 @@ def test_equals_tff(client, server):
     ("mu", "momentum"), [(5.0, 0.9), pytest.param(1.0, None, marks=pytest.mark.slow)]
 )
 def test_fed_prox_follows_the_published_formula(mu, momentum):
-    """With a mu that matters: FedAvg's weights are others."""
+    """With a mu that matters: without the term, weights are others."""
     initial = keras_mlp().get_weights()
     client = optimizers.build_sgdm(0.1, momentum=momentum)
     wanted = list(transcribed_fed_prox(initial, mu, momentum or 0.0))
     assert_equal_to(wanted, initial, "fed_prox", client, proximal_strength=mu)
-    with pytest.raises(AssertionError):
-        assert_equal_to(wanted, initial, "fed_avg", client)
+    for one, other in zip(wanted, transcribed_fed_prox(initial, 0.0, momentum or 0.0), strict=True):
+        assert not any(np.allclose(a, b, atol=1e-5) for a, b in zip(one, other, strict=True))
 
 
 def transcribed_fed_prox(initial: list[np.ndarray], mu: float, momentum: float):
@@ -157,6 +157,7 @@ def transcribed_fed_prox(initial: list[np.ndarray], mu: float, momentum: float):
         yield start
 
 
+@pytest.mark.slow
 def test_tff_has_the_other_sign():
     """TFF 0.87.0 adds mu (w_t - w) to the gradient, which drives clients away from the model."""
     initial = keras_mlp().get_weights()
@@ -166,34 +167,6 @@ def test_tff_has_the_other_sign():
     for found, theirs in zip(transcribed_fed_prox(initial, -5.0, 0.0), wanted, strict=True):
         for one, other in zip(found, theirs, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_fed_prox_without_the_term_has_fed_avgs_numbers():
-    element = {"x": (np.dtype(np.float32), (6,)), "y": (np.dtype(np.int32), ())}
-    found = {}
-    for method, options in (("fed_avg", {}), ("fed_prox", {"proximal_strength": 0.0})):
-        process = methods.build(
-            method,
-            architectures.make("mlp", element, 3),
-            LocalTraining(optimizers.build_sgdm(0.1), batch_size=BATCH, epochs=2),
-            seed=0,
-            **options,
-        )
-        state = process.initialize()
-        for round_num in range(ROUNDS):
-            clients = [
-                collections.OrderedDict(
-                    client=np.int32(index),
-                    seed=np.array([round_num, index], np.int32),
-                    examples=make_examples(n),
-                    state=process.init_state(index, 0, state),
-                )
-                for index, n in enumerate(SIZES)
-            ]
-            state = process.next(state, clients).state
-        found[method] = state.weights.trainable
-    for one, other in zip(found["fed_avg"], found["fed_prox"], strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
 def test_fed_prox_without_the_term_is_tffs_fed_avg():

@@ -23,14 +23,16 @@ FEATURES, CLASSES, SEED = 5, 3, 2
 TRAINING = LocalTraining(tff.learning.optimizers.build_sgdm(0.2), batch_size=4, epochs=3)
 
 
+ARCHITECTURE = architectures.make(
+    "tiny",
+    {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int64), ())},
+    CLASSES,
+    network=networks.mlp([6]),
+)
+
+
 def make(training=TRAINING, **options) -> FederatedProcess:
-    architecture = architectures.make(
-        "tiny",
-        {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int64), ())},
-        CLASSES,
-        network=networks.mlp([6]),
-    )
-    return methods.build("waffle", architecture, training, seed=SEED, **options)
+    return methods.build("waffle", ARCHITECTURE, training, seed=SEED, **options)
 
 
 def client_of(index: int, num: int) -> Client:
@@ -252,8 +254,11 @@ def test_dictionary_grows_for_new_clients():
 
 
 def test_what_cannot_grow_is_refused():
-    small, large = make(factors={"dense_1": 4}), make(factors={"dense_1": 9})
-    both = [values_of(p.model, p.model.initial_variables(0)) for p in (small, large)]
+    both = []
+    for number in (4, 9):
+        kind = factorized.FactorizedLayers(factors={"dense_1": number})
+        model = dataclasses.replace(ARCHITECTURE, kind=kind).model(local=factorized.is_posterior)
+        both.append(values_of(model, model.initial_variables(0)))
     with pytest.raises(ValueError, match=r"dense_1/left cannot grow from \[5, 9\] to \[5, 4\]"):
         factorized.grown(both[1], both[0], trained=True)
     other = {**both[1], "output/kernel": np.zeros([6, 4], np.float32)}

@@ -134,17 +134,24 @@ def decayed_and_clipped(gradients, values):
     return [g * min(1.0, 0.2 / norm) for g in gradients]
 
 
-@pytest.mark.parametrize("local", [(), ("encoder",)], ids=["global", "local"])
+CLIPPED = {"weight_decay": 0.3, "clip_norm": 0.2}
+
+
 @pytest.mark.parametrize(
-    ("momentum", "every", "settings", "change"),
+    ("local", "momentum", "every", "settings", "change"),
     [
-        pytest.param(0.0, 1, {}, same, marks=pytest.mark.slow),
-        pytest.param(0.5, 1, {}, same, marks=pytest.mark.slow),
-        (0.0, 1, {"weight_decay": 0.3, "clip_norm": 0.2}, decayed_and_clipped),
-        (0.5, 2, {}, same),
-        pytest.param(0.0, 3, {}, same, marks=pytest.mark.slow),
+        pytest.param((), 0.0, 1, CLIPPED, decayed_and_clipped, id="decay and clipping-global"),
+        pytest.param(("encoder",), 0.5, 2, {}, same, id="two steps-local"),
+        *(
+            pytest.param(*values, id=name, marks=pytest.mark.slow)
+            for name, *values in (
+                ("plain-local", ("encoder",), 0.0, 1, {}, same),
+                ("decay and clipping-local", ("encoder",), 0.0, 1, CLIPPED, decayed_and_clipped),
+                ("two steps-global", (), 0.5, 2, {}, same),
+                ("three steps-global", (), 0.0, 3, {}, same),
+            )
+        ),
     ],
-    ids=["plain", "momentum", "decay and clipping", "two steps", "three steps"],
 )
 def test_alternating_steps(local, momentum, every, settings, change):
     """Nine steps of a client, the last batch of a pass short: weights and reported losses."""

@@ -4,7 +4,9 @@ import collections
 import contextlib
 import json
 import logging
+import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -310,32 +312,39 @@ def test_damaged_state_names_the_file(path):
     assert str(path) in str(error.value)
 
 
-@contextlib.contextmanager
-def another_process(path, then: str) -> Iterator[subprocess.Popen]:
-    """Opens the file in another process, saves a round, and does something more.
-
-    A program of its own, not a fork of this one: the tests' threads may hold any lock.
-    """
+@pytest.fixture(scope="module")
+def saving() -> Iterator[subprocess.Popen]:
+    """A program of its own, which forks: this one's threads may hold any lock."""
     script = pathlib.Path(__file__).with_name("saving_program.py")
-    command = [sys.executable, str(script), str(path), json.dumps(CONFIG), then]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None and process.stdout.readline() == "saved\n"
-            yield process
-        finally:
-            process.kill()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, str(script)], text=True, **pipes) as process:
+        yield process
+        process.kill()
 
 
-def test_file_in_use_by_another_process_is_refused(path):
-    with another_process(path, "wait"):
+def saved_by_another(saving, path, then: str) -> int:
+    """Opens the file in another process, which saves a round, and does something more."""
+    saving.stdin.write(json.dumps([str(path), CONFIG, then]) + "\n")
+    saving.stdin.flush()
+    said, pid = saving.stdout.readline().split()
+    assert said == "saved"
+    return int(pid)
+
+
+def test_file_in_use_by_another_process_is_refused(saving, path):
+    pid = saved_by_another(saving, path, "wait")
+    try:
         assert "is in use by another process" in refusal(path)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        assert saving.stdout.readline() == "ended\n"
     with opened(path) as saved:
         assert saved.latest_round() == 1
 
 
-def test_interrupted_save_is_ignored_and_reported(path, caplog):
-    with another_process(path, "be killed during a save") as other:
-        other.wait()
+def test_interrupted_save_is_ignored_and_reported(saving, path, caplog):
+    saved_by_another(saving, path, "be killed during a save")
+    assert saving.stdout.readline() == "ended\n"
     assert path.stat().st_size > 5_000_000
     with caplog.at_level(logging.WARNING):
         assert checkpoints.rounds_done(path.parents[1], CONFIG) == 1
@@ -357,9 +366,9 @@ def test_a_file_that_is_taken_away_meanwhile_is_an_error(path, becomes):
             saved.save(2, state_of(2))
 
 
-def test_kill_between_saves_is_no_interrupted_save(path, caplog):
-    with another_process(path, "be killed") as other:
-        other.wait()
+def test_kill_between_saves_is_no_interrupted_save(saving, path, caplog):
+    saved_by_another(saving, path, "be killed")
+    assert saving.stdout.readline() == "ended\n"
     assert [p.name for p in path.parent.iterdir() if p != path] == ["run.sqlite-journal"]
     with caplog.at_level(logging.WARNING), opened(path) as saved:
         assert saved.latest_round() == 1

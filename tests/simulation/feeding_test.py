@@ -35,7 +35,7 @@ def assert_same(one, other):
     tf.nest.map_structure(np.testing.assert_array_equal, *by_client)
 
 
-@pytest.mark.parametrize("method", ["hdafl", "local_only"])
+@pytest.mark.parametrize("method", ["hdafl", pytest.param("local_only", marks=pytest.mark.slow)])
 def test_files_and_arrays_give_the_same_bits(
     worker, monkeypatch, make_process, make_population, method
 ):

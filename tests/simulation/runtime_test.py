@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -306,31 +306,31 @@ class Program:
         return output
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory) -> Iterator[dict[str, Program]]:
-    # Started together: most of their time is the import of TensorFlow.
-    names = {"clean": "clean", "uncaught": "uncaught", "interrupted": "interrupted"}
-    names |= {"terminated": "endless", "killed": "endless"}
-    started = {
-        name: Program(program, tmp_path_factory.mktemp(name)) for name, program in names.items()
-    }
-    yield started
-    for program in started.values():
+@pytest.fixture
+def start(tmp_path) -> Iterator[Callable[[str], Program]]:
+    started = []
+
+    def start(name: str) -> Program:
+        started.append(Program(name, tmp_path))
+        return started[-1]
+
+    yield start
+    for program in started:
         program.popen.kill()
         program.popen.communicate()
 
 
 @pytest.mark.slow
-def test_clean_program_is_silent_and_leaves_nothing(programs):
-    program = programs["clean"]
+def test_clean_program_is_silent_and_leaves_nothing(start):
+    program = start("clean")
     program.go_on()
     assert program.finish() == ("", "")
     assert program.popen.returncode == 0
 
 
 @pytest.mark.slow
-def test_uncaught_exception_leaves_nothing(programs):
-    program = programs["uncaught"]
+def test_uncaught_exception_leaves_nothing(start):
+    program = start("uncaught")
     program.go_on()
     _, stderr = program.finish()
     assert program.popen.returncode == 1
@@ -339,10 +339,10 @@ def test_uncaught_exception_leaves_nothing(programs):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), [("terminated", signal.SIGTERM), ("killed", signal.SIGKILL)]
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
 )
-def test_ended_program_leaves_nothing(programs, name, number):
-    program = programs[name]
+def test_ended_program_leaves_nothing(start, number):
+    program = start("endless")
     program.go_on()
     time.sleep(0.5)  # Into the endless call.
     program.popen.send_signal(number)
@@ -351,8 +351,8 @@ def test_ended_program_leaves_nothing(programs, name, number):
 
 
 @pytest.mark.slow
-def test_interrupt_leaves_the_round_to_the_program_and_nothing_behind(programs):
-    program = programs["interrupted"]
+def test_interrupt_leaves_the_round_to_the_program_and_nothing_behind(start):
+    program = start("interrupted")
     program.go_on()
     time.sleep(0.5)  # Into the first call.
     os.killpg(program.popen.pid, signal.SIGINT)

@@ -1,6 +1,7 @@
-"""Opens a checkpoint file, saves a round and says so, then waits or is killed.
+"""Opens checkpoint files, saves a round and says so, then waits or is killed; each in a fork.
 
-python saving_program.py PATH CONFIG_AS_JSON "wait" | "be killed" | "be killed during a save"
+A line of JSON for each: the file, the config, and "wait" | "be killed" | "be killed during a save".
+Prints "saved" and the fork's process id, and "ended" when it has ended.
 """
 
 import json
@@ -13,10 +14,18 @@ from tff_het.simulation.checkpoints import Checkpoints
 
 
 def main() -> None:
-    path, config, then = sys.argv[1:]
-    saved = Checkpoints(pathlib.Path(path), json.loads(config))
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            save(*json.loads(line))
+        os.waitpid(pid, 0)
+        print("ended", flush=True)
+
+
+def save(path: str, config: dict, then: str) -> None:
+    saved = Checkpoints(pathlib.Path(path), config)
     saved.save(1, {})
-    print("saved", flush=True)
+    print("saved", os.getpid(), flush=True)
     if then == "wait":
         signal.pause()
     if then == "be killed during a save":

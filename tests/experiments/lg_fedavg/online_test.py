@@ -136,6 +136,7 @@ def test_normal_is_the_old_devices_and_rotated_the_new_ones(recorded, way, fract
     assert recorded.found[f"{way}/{fraction}/rotated"] == pytest.approx(own[-1])
 
 
+@pytest.mark.slow
 def test_all_start_from_the_model_at_the_goal(recorded):
     _, population, before, _ = recorded.calls[0]
     assert before.goal_reached and len(population) == CLIENTS
@@ -154,6 +155,7 @@ def test_all_start_from_the_model_at_the_goal(recorded):
             assert set(start.clients) == ({JOINS} if way == "lg_local_first" else set())
 
 
+@pytest.mark.slow
 def test_the_local_part_is_fitted_to_a_global_one_that_stays(recorded):
     _, grown, _, start = recorded.of("lg_local_first", "0")
     own = start.clients[JOINS]
@@ -164,6 +166,7 @@ def test_the_local_part_is_fitted_to_a_global_one_that_stays(recorded):
     assert found > recorded.found["before_rotated"] + 0.1
 
 
+@pytest.mark.slow
 def test_who_trains(recorded):
     """The new device in each round; of the others none, or half, in no local part but their own."""
     for way in ("lg_local_first", "lg_at_once"):
@@ -178,6 +181,7 @@ def test_who_trains(recorded):
                 assert unchanged == (state.rounds == 0)
 
 
+@pytest.mark.slow
 def test_curves_begin_before_and_end_in_the_table(recorded):
     with (recorded.folder / online.CURVES).open(newline="") as file:
         rows = {int(row.pop("round")): row for row in csv.DictReader(file)}
@@ -195,6 +199,7 @@ def test_curves_begin_before_and_end_in_the_table(recorded):
     assert all(len(row) == 2 * 2 * len(online.WAYS) for row in rows.values())
 
 
+@pytest.mark.slow
 def test_pictures_are_of_all_classes(recorded, digits):
     pictures = np.load(recorded.folder / online.PICTURES)
     labels = digits.train["y"].tolist()

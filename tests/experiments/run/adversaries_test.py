@@ -8,6 +8,7 @@ import pytest
 from experiments.run import one, processes, setup
 from experiments.run.config import RunConfig
 from tff_het.backend.names import tff
+from tff_het.models.model import ClientContext
 from tff_het.simulation import runtime
 
 
@@ -65,13 +66,11 @@ def test_the_weights_are_the_flags(values):
     """The loss that is minimised, from those that are reported beside it (one attribute)."""
     flags = {**values, "protected": "sex", "adversary_weights": "3"}
     made = setup.make(RunConfig.of(**flags))
-    (process,) = processes.build(made).values()
-    client = made.population[0].train
-    state = process.initialize()
-    kept = process.init_state(0, 0, state)
-    outputs = process.predict(state.weights, kept, client)
+    model, client = made.architecture.model(), made.population[0].train
+    context = ClientContext(0, len(client["y"]), 0)
+    outputs = model.predict(model.initial_variables(0), client, context, [0, 0], False)
     loss, own, adversarys = (
-        np.asarray(process.model.metrics[name](client, outputs))
+        np.asarray(model.metrics[name](client, outputs))
         for name in ("loss", "prediction_loss", "adversary_loss")
     )
     np.testing.assert_allclose(loss, own - 3 * adversarys, rtol=1e-5)

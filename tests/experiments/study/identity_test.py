@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from experiments.hdafl.figure1 import two_clients
-from experiments.run import plugins
 from experiments.study import identity
 from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
@@ -29,16 +28,17 @@ def keys() -> dict[str, str]:
     return {name: identity.key(work, ["data"]) for name, work in WORKS.items()}
 
 
+@pytest.fixture(scope="module")
+def before() -> dict[str, str]:
+    return keys()
+
+
 @pytest.fixture
-def voided_by(monkeypatch, tmp_path):
+def voided_by(before, monkeypatch, tmp_path):
     """Says whose keys change with one file's text."""
 
-    def forget():
-        for cached in (identity.files, identity._imported, plugins.meaning):
-            cached.cache_clear()
-
     def voided_by(module: str, old: str, new: str) -> set[str]:
-        before, path = keys(), identity._path(module)
+        path = identity._path(module)
         text = path.read_text()
         assert old in text
         edited = tmp_path / "edited.py"
@@ -46,9 +46,9 @@ def voided_by(monkeypatch, tmp_path):
         found = identity._path
         with monkeypatch.context() as patch:
             patch.setattr(identity, "_path", lambda m: edited if m == module else found(m))
-            forget()
+            identity.files.cache_clear()  # What is kept of each file goes by its path.
             after = keys()
-        forget()
+        identity.files.cache_clear()
         return {name for name in before if before[name] != after[name]}
 
     return voided_by
