@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def imports(path: pathlib.Path) -> set[str]:
-    return imported(Source(pathlib.PurePosixPath(path), path.read_text()).tree)
+    return imported(Source(pathlib.PurePosixPath(path), path.read_text(encoding="utf-8")).tree)
 
 
 def files(folder: str) -> list[pathlib.Path]:

@@ -54,7 +54,7 @@ def train(num_clients: int, folder: Path, rounds: int) -> dict[str, float]:
     readings: list[tuple[float, ...]] = []
 
     def read(*_: object) -> None:
-        read_and_written = Path("/proc/self/io").read_text().split()[1:4:2]
+        read_and_written = Path("/proc/self/io").read_text(encoding="utf-8").split()[1:4:2]
         moved = sum(map(int, read_and_written)) / 1e6
         readings.append((time.perf_counter(), time.process_time(), moved))
 

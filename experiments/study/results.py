@@ -102,7 +102,7 @@ def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
     del stamp  # Tells versions of the file apart.
     shared: list[Mapping[str, Any]] = []
     found: dict[tuple[str, int], Run] = {}
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             record = json.loads(line)
             if "run" not in record:

@@ -223,7 +223,7 @@ def hardware() -> str:
     """Returns the number of cores, the CPU type, and oneDNN where TensorFlow's default differs."""
     cores = len(os.sched_getaffinity(0))
     model, wide, text = platform.machine(), "", ""
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
         text = file.read()
         names = re.findall(r"model name\s*: (.*)", text)
         model = names[0] if names else model

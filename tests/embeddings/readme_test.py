@@ -100,7 +100,10 @@ def run(words: list[str]) -> None:
 def test_commands_run(stand_ins):
     for words in COMMANDS:
         run(words)
-    assert json.loads(pathlib.Path("run/summary.json").read_text())["dataset"] == "fsd_cough"
+    assert (
+        json.loads(pathlib.Path("run/summary.json").read_text(encoding="utf-8"))["dataset"]
+        == "fsd_cough"
+    )
     assert datasets.load("cifar10_embeddings", "DIR").train["x"].shape[1:] == (3,)
     assert datasets.load("easy_vqa", "DIR").train["x"].shape == (1, 3)
 

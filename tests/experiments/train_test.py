@@ -58,7 +58,7 @@ def folder(two_runs) -> pathlib.Path:
 
 
 def rows(path: pathlib.Path) -> list[dict[str, str]]:
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

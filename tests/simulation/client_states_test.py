@@ -117,7 +117,10 @@ def bytes_moved_by_rounds(path, num_clients: int) -> int:
     """What ten clients' rounds read and write, every client having a state of 20 KB on disk."""
 
     def moved() -> int:
-        lines = (line.split() for line in pathlib.Path("/proc/self/io").read_text().splitlines())
+        lines = (
+            line.split()
+            for line in pathlib.Path("/proc/self/io").read_text(encoding="utf-8").splitlines()
+        )
         found = {name: int(number) for name, number in lines}
         return found["rchar:"] + found["wchar:"]
 

@@ -31,7 +31,7 @@ def resident_bytes() -> int:
     # What others have freed in this process goes back to the system: else it would be used again,
     # and what is allocated here would not be seen.
     ctypes.CDLL(None).malloc_trim(0)
-    status = pathlib.Path("/proc/self/status").read_text()
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) * 1024
 

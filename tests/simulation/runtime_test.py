@@ -50,7 +50,12 @@ def count_slowly(n):
 
 def is_running(pid: int) -> bool:
     try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        state = (
+            pathlib.Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8")
+            .rsplit(")", 1)[1]
+            .split()[0]
+        )
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"  # A zombie whose parent is gone waits only for the system.

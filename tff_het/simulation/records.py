@@ -39,7 +39,7 @@ def as_csv(rows: Iterable[Sequence[Any]]) -> str:
 
 def read_table(path: Path) -> list[dict[str, str]]:
     """Reads the rows of a table of a run, such as `metrics.csv`: texts by column."""
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -20,7 +20,7 @@ FEATURES, CLASSES, CLIENTS, ROUNDS, WARM_UP = 64, 3, 4, 300, 20
 def resident() -> float:
     """Returns this process's memory in MB."""
     gc.collect()
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
 
 

@@ -78,7 +78,7 @@ def test_sentences_behind_claims_are_the_papers(paper):
     if not (folder := os.environ.get("TFF_HET_PAPERS_DIR")):
         pytest.skip("TFF_HET_PAPERS_DIR is not set: it names the folder of the papers' texts")
     words = " ".join((pathlib.Path(folder) / TEXTS[paper]).read_text().split())
-    table = pathlib.Path(experiments.__path__[0], paper, "claims.md").read_text()
+    table = pathlib.Path(experiments.__path__[0], paper, "claims.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][2:]
     quotes = [quote for row in rows for quote in re.findall(r'"([^"]+)"', row[1])]
     assert len(quotes) > 8
