@@ -14,6 +14,12 @@ from tff_het.simulation import runtime
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Names a failure at once: a run that is stopped at its time limit gives no summary."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.nodeid} ({report.when})", flush=True)
+
+
 @pytest.fixture(scope="session")
 def worker() -> Iterator[runtime.WorkerContext]:
     """Executes computations from the first test that asks for it to the end of the session."""
