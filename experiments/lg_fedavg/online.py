@@ -17,7 +17,7 @@ from experiments.run import processes, setup
 from tff_het import seeding
 from tff_het.clients import Client, Population
 from tff_het.datasets import Dataset, Examples
-from tff_het.evaluation.local_test import global_test, local_test
+from tff_het.evaluation.local_test import global_test, local_tests
 from tff_het.evaluation.new_client import NewClient
 from tff_het.learning.process import FederatedProcess
 from tff_het.models.model import Variables
@@ -135,6 +135,6 @@ def _fit(
         seed=seeding.stateless_seed(seed, seeding.EVALUATION, index),
         client=index,
     )
-    accuracy = local_test(process, state, grown[index:], lambda client: own).accuracy[0]
+    test = local_tests(process, state, grown[index:], lambda client: own, ["test"])["test"]
     values = starts.values_of(process.model, Variables(state.weights, own.model))
-    return dataclasses.replace(start, clients={index: values}), float(accuracy)
+    return dataclasses.replace(start, clients={index: values}), float(test.accuracy[0])

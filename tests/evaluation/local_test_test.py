@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from tff_het import methods
 from tff_het.backend.names import tff
 from tff_het.clients import Client, Population
-from tff_het.evaluation.local_test import global_test, has_global_model, local_test
+from tff_het.evaluation.local_test import global_test, has_global_model, local_tests
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess, ServerState
@@ -65,6 +65,10 @@ def population_of(test_sizes: list[int]) -> Population:
         Client(f"c{k}", columns(rng, 2), columns(rng, 3), columns(rng, size))
         for k, size in enumerate(test_sizes)
     )
+
+
+def local_test(*arguments, split: str = "test"):
+    return local_tests(*arguments, [split])[split]
 
 
 def expected(weights: list[np.ndarray], examples: dict[str, np.ndarray]) -> tuple[float, float]:
@@ -125,13 +129,13 @@ def test_the_split_is_respected_and_empty_ones_are_nan(fed_avg):
     np.testing.assert_array_equal(np.isnan(test.accuracy), [True, False])
     np.testing.assert_array_equal(np.isnan(test.loss), [True, False])
     for split in ("train", "validation"):
-        result = local_test(fed_avg, state, population, client_state, split)
+        result = local_test(fed_avg, state, population, client_state, split=split)
         weights = variables.global_weights.trainable
         np.testing.assert_allclose(
             result.loss, [expected(weights, getattr(c, split))[1] for c in population], rtol=1e-5
         )
     with pytest.raises(ValueError, match="split must be one of train, validation, test"):
-        local_test(fed_avg, state, population, client_state, "tests")
+        local_test(fed_avg, state, population, client_state, split="tests")
 
 
 def test_weights_are_converted_once_and_few_graphs_are_traced():

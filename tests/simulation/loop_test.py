@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tff_het import seeding
 from tff_het.clients import Population
 from tff_het.evaluation import communication
-from tff_het.evaluation.local_test import global_test, local_test
+from tff_het.evaluation.local_test import global_test, local_tests
 from tff_het.simulation import cohorts, loop
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
 from tff_het.simulation.loop import DivergedError, Goal, Settings
@@ -107,6 +107,12 @@ def test_rows_of_a_run(train, tmp_path):
         assert row["bytes_up"] > 0 and row["bytes_down"] > 0
 
 
+def tested_untrained(process, state, population):
+    return local_tests(
+        process, state, population, lambda c: process.init_state(c, SEED, state), ["test"]
+    )["test"]
+
+
 def test_every_client_is_evaluated_sampled_or_not(train, make_process, population, tmp_path):
     result = train(tmp_path, rounds=4, schedule=lambda round_num: [1, 3])
     clients = rows(tmp_path, "clients.csv")
@@ -118,9 +124,7 @@ def test_every_client_is_evaluated_sampled_or_not(train, make_process, populatio
     assert {row["split"] for row in last} == {"test"}
     # Clients that never trained are tested with their initial state and the newest features.
     process = make_process("hdafl")
-    untrained = local_test(
-        process, result.state, population, lambda c: process.init_state(c, SEED, result.state)
-    )
+    untrained = tested_untrained(process, result.state, population)
     for client in (0, 2, 4):
         assert float(last[client]["loss"]) == untrained.loss[client]
     for client in (1, 3):
@@ -147,9 +151,7 @@ def test_clients_that_only_train_are_not_evaluated(train, make_process, populati
     assert {(row["clients"], row["bytes_up"], row["bytes_down"]) for row in metrics} == {
         ("1", "0", "0")
     }
-    expected = local_test(
-        process, result.state, population, lambda c: process.init_state(c, SEED, result.state)
-    )
+    expected = tested_untrained(process, result.state, population)
     assert [float(row["loss"]) for row in clients] == expected.loss.tolist()
 
 

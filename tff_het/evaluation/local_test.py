@@ -20,7 +20,7 @@ Scored = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocalTest:
-    """Result of `local_test`; entry k of every array is the k-th of the clients that were tested.
+    """Result of `local_tests`; entry k of every array is the k-th of the clients that were tested.
 
     Attributes:
       client_ids: The clients' ids.
@@ -42,17 +42,6 @@ class LocalTest:
     rounds: np.ndarray
     groups: tuple[str, ...]
     pooled_auc: float | None
-
-
-def local_test(
-    process: FederatedProcess,
-    server_state: ServerState,
-    population: Population,
-    client_state: Callable[[int], ClientState],
-    split: str = "test",
-) -> LocalTest:
-    """Tests every client's own model on one split of its examples; see `local_tests`."""
-    return local_tests(process, server_state, population, client_state, [split])[split]
 
 
 def local_tests(
@@ -180,7 +169,7 @@ def global_test(
         local = [spec.path for spec in process.model.specs if spec.local]
         raise ValueError(
             "There is no single global model to test: each client has its own "
-            f"{', '.join(local) or 'predictions, since the client is an input'}. Use local_test."
+            f"{', '.join(local) or 'predictions, since the client is an input'}. Use local_tests."
         )
     if not len(examples["y"]):
         raise ValueError("At least one example is needed to test on, found 0.")

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tff_het import kept, seeding
 from tff_het.backend import default as default  # Computations are executed in this process.
+from tff_het.backend import internals
 from tff_het.backend.names import tff
 from tff_het.learning.client_work import ClientState, ClientWork, Download, starts_with_nothing
 from tff_het.models.model import ClientContext, Model, Variables, Weights
@@ -54,7 +55,7 @@ class _Prediction:
     def __init__(self, function: Any):
         """Wraps a concrete function."""
         self._function = function
-        self._inputs = [(tensor.shape, tensor.dtype) for tensor in function.inputs]
+        self._inputs = [(tensor.shape.as_list(), tensor.dtype) for tensor in function.inputs]
         self._types = [tensor.dtype for tensor in function.outputs]
         self.outputs: Mapping[str, tf.Tensor] = function.structured_outputs
 
@@ -65,9 +66,13 @@ class _Prediction:
         """
         flat = []
         for value, (shape, dtype) in zip(tf.nest.flatten(arguments), self._inputs, strict=False):
-            flat.append(tf.convert_to_tensor(value, dtype))
-            if not shape.is_compatible_with(flat[-1].shape):
-                raise ValueError(f"Expected a value of shape {shape}, found {flat[-1].shape}.")
+            tensor = value if isinstance(value, tf.Tensor) else internals.eager_tensor(value, dtype)
+            found = internals.shape_of(tensor)
+            if len(found) != len(shape) or any(
+                n not in (None, m) for n, m in zip(shape, found, strict=True)
+            ):
+                raise ValueError(f"Expected a value of shape {shape}, found {list(found)}.")
+            flat.append(tensor)
         flat += self._function.captured_inputs
         found = tf.raw_ops.StatefulPartitionedCall(args=flat, Tout=self._types, f=self._function)
         return tf.nest.pack_sequence_as(self.outputs, found)

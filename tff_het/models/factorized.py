@@ -34,23 +34,45 @@ def is_posterior(path: str) -> bool:
     return path.split("/")[-1] in _POSTERIOR
 
 
-def kl_kumaraswamy_beta(c: tf.Tensor, d: tf.Tensor, alpha: float) -> tf.Tensor:
-    """KL(Kumaraswamy(c, d) || Beta(alpha, 1)), of the shape of c and d, in nats.
+def kl_posterior(
+    logits: tf.Tensor, c: tf.Tensor, d: tf.Tensor, log_u: tf.Tensor, alpha: float
+) -> tf.Tensor:
+    """KL(posterior || prior), eq. (13), with the draw of v that log u gives; all of shape [F].
 
-    Nalisnick and Smyth (2017), eq. (12); its series has the factor 1 - 1 here, so this is exact.
+    That of v is exact (Nalisnick and Smyth 2017, eq. (12); its series has the factor 1 - 1 here).
+    The gradient is written out: TensorFlow's takes twice as many operations, in each training step.
+
+    Returns:
+      Of the shape [], in nats.
     """
-    expected_log = tf.math.digamma(d + 1.0) + np.euler_gamma  # -c E[log v], v ~ q.
-    return (alpha / c - 1.0) * expected_log + tf.math.log(c * d / alpha) + 1.0 / d - 1.0
 
+    @tf.custom_gradient
+    def kl(logits: tf.Tensor, c: tf.Tensor, d: tf.Tensor):
+        # v = (1 - u^(1/d))^(1/c). (Kept from 0 and 1 by adding, as clipping costs more.)
+        scaled = log_u / d
+        power = (1.0 - _EDGE) * tf.math.expm1(scaled)
+        log_v = tf.math.log(_EDGE - power) / c
+        log_p = tf.cumsum(log_v) - _EDGE
+        q, minus_rest = tf.sigmoid(logits), tf.math.expm1(log_p)
+        log_rest = tf.math.log(-minus_rest)  # log(1 - p).
+        log_odds = logits - log_p + log_rest
+        of_b = q * log_odds - log_rest - tf.math.softplus(logits)
+        expected_log = tf.math.digamma(d + 1.0) + np.euler_gamma  # -c E[log v], v ~ q.
+        ratio = alpha / c
+        of_v = (ratio - 1.0) * expected_log + tf.math.log(c * d / alpha) + 1.0 / d - 1.0
 
-def kl_bernoulli(logits: tf.Tensor, log_p: tf.Tensor) -> tf.Tensor:
-    """KL(Bernoulli(sigmoid(logits)) || Bernoulli(p)), of their shape, in nats; log p < 0.
+        def gradient(upstream: tf.Tensor):
+            of_logits = q * (1.0 - q) * log_odds
+            minus_log_v = tf.cumsum((1.0 - q) / minus_rest + 1.0, reverse=True)
+            of_c = (minus_log_v * log_v + 1.0 - ratio * expected_log) / c
+            minus_d = minus_log_v * scaled * (power + (1.0 - _EDGE)) / ((_EDGE - power) * c)
+            of_d = (1.0 - 1.0 / d - minus_d) / d
+            of_d += (ratio - 1.0) * tf.math.polygamma(1.0, d + 1.0)
+            return upstream * of_logits, upstream * of_c, upstream * of_d
 
-    In half as many operations as TensorFlow Probability's: it is part of every training step.
-    """
-    log_rest = tf.math.log(-tf.math.expm1(log_p))
-    cross = tf.sigmoid(logits) * (logits - log_p + log_rest)
-    return cross - log_rest - tf.math.softplus(logits)
+        return tf.reduce_sum(of_b + of_v), gradient
+
+    return kl(logits, c, d)
 
 
 def grown(
@@ -163,28 +185,15 @@ class _Factorized(Random):
         if not training:
             never = tf.equal(client.rounds, 0)
             return self.strength * tf.where(never, tf.ones_like(logits), tf.sigmoid(logits))
-        log_u, log_rest = self._log_uniforms()
-        b = tf.sigmoid((logits + log_u[0] - log_rest) / self._temperature)
-        share = 1.0 / tf.cast(client.num_examples, tf.float32)
-        self.add_loss(share * self._kl(logits, log_u[1]))
-        return self.strength * b
-
-    def _log_uniforms(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """log u [2, F] and log(1 - u[0]) [F], of the call's draws: one for b, one for v.
-
-        (TensorFlow Probability's samplers draw u = 0 once in a while, where the gradient is not a
-        number; its RelaxedBernoulli has none at large logits either.)
-        """
+        # A draw for b and one for v. (TensorFlow Probability's samplers draw u = 0 once in a while,
+        # where the gradient is not a number; its RelaxedBernoulli has none at large logits.)
         u = tf.random.stateless_uniform([2, self._num_factors], self._seed(), _EDGE, 1.0 - _EDGE)
-        return tf.math.log(u), tf.math.log1p(-u[0])
-
-    def _kl(self, logits: tf.Tensor, log_u: tf.Tensor) -> tf.Tensor:
-        """Eq. (13) of this layer, float32 [], with one draw of v."""
+        log_u = tf.math.log(u)
+        b = tf.sigmoid((logits + log_u[0] - tf.math.log1p(-u[0])) / self._temperature)
         c, d = tf.math.softplus(self.c), tf.math.softplus(self.d)
-        # v = (1 - u^(1/d))^(1/c). (Kept from 0 and 1 by adding, as clipping's gradient costs more.)
-        log_v = tf.math.log(_EDGE - (1.0 - _EDGE) * tf.math.expm1(log_u / d)) / c
-        of_b = kl_bernoulli(logits, tf.cumsum(log_v) - _EDGE)
-        return tf.reduce_sum(of_b + kl_kumaraswamy_beta(c, d, self._alpha))
+        kl = kl_posterior(logits, c, d, log_u[1], self._alpha)
+        self.add_loss(kl / tf.cast(client.num_examples, tf.float32))
+        return self.strength * b
 
     def _activated(self, outputs: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(outputs + self.bias if self._has_bias else outputs)
