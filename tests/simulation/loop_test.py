@@ -107,7 +107,7 @@ def test_rows_of_a_run(train, tmp_path):
         assert row["bytes_up"] > 0 and row["bytes_down"] > 0
 
 
-def tested_untrained(process, state, population):
+def of_untrained(process, state, population):
     return local_tests(
         process, state, population, lambda c: process.init_state(c, SEED, state), ["test"]
     )["test"]
@@ -124,7 +124,7 @@ def test_every_client_is_evaluated_sampled_or_not(train, make_process, populatio
     assert {row["split"] for row in last} == {"test"}
     # Clients that never trained are tested with their initial state and the newest features.
     process = make_process("hdafl")
-    untrained = tested_untrained(process, result.state, population)
+    untrained = of_untrained(process, result.state, population)
     for client in (0, 2, 4):
         assert float(last[client]["loss"]) == untrained.loss[client]
     for client in (1, 3):
@@ -151,7 +151,7 @@ def test_clients_that_only_train_are_not_evaluated(train, make_process, populati
     assert {(row["clients"], row["bytes_up"], row["bytes_down"]) for row in metrics} == {
         ("1", "0", "0")
     }
-    expected = tested_untrained(process, result.state, population)
+    expected = of_untrained(process, result.state, population)
     assert [float(row["loss"]) for row in clients] == expected.loss.tolist()
 
 
