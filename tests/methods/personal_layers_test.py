@@ -110,9 +110,13 @@ def test_fed_avg_ft():
         np.testing.assert_allclose(outputs["logits"], logits(wanted, x), atol=1e-4)
 
 
-def test_without_fine_tuning_it_is_federated_averaging():
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [("fed_avg_ft", "fine_tuning_epochs"), ("fed_prox", "proximal_strength"), ("q_ffl", "q")],
+)
+def test_what_is_federated_averaging_says_so(method, number):
     with pytest.warns(MethodWarning, match="is federated averaging"):
-        process = build("fed_avg_ft", fine_tuning_epochs=0)
+        process = build(method, **{number: 0})
     assert not process.adapts
 
 

@@ -20,6 +20,7 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import Penalty, proximal
 from tff_het.learning.works import local_sgd
+from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.numbers import Number
 
@@ -38,13 +39,13 @@ def build_fed_prox(
     Args:
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD.
-      proximal_strength: mu, how strongly clients are held near the global model; with 0 this is
-        federated averaging.
+      proximal_strength: mu, how strongly clients are held near the global model.
 
     Raises:
       ValueError: If mu is negative.
     """
     Number(low=0).check("proximal_strength", proximal_strength)
+    warn_if(not proximal_strength, "fed_prox with proximal_strength 0 is federated averaging.")
     model = architecture.model(local=())
 
     def near(download, state) -> Penalty:

@@ -32,6 +32,7 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import local_sgd
+from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
 
@@ -52,8 +53,7 @@ def build_q_ffl(
     Args:
       architecture: The network, all of it global.
       training: Settings of the clients' local SGD; the optimizer needs a learning rate.
-      q: How much a client's loss counts, not negative; with 0 this is federated averaging in which
-        all clients count the same.
+      q: How much a client's loss counts, not negative.
       aggregator: The mean weighted by h_k by default.
 
     Raises:
@@ -62,6 +62,7 @@ def build_q_ffl(
     """
     if not 0 <= q < math.inf:
         raise ValueError(f"q must be a finite number, not negative; found {q}.")
+    warn_if(not q, "q_ffl with q 0 is federated averaging in which all clients count the same.")
     if training.acquisition is not None:
         raise ValueError(
             "q_ffl weighs a client by its loss on all of its examples, which takes the labels of "

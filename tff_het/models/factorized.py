@@ -37,13 +37,10 @@ def is_posterior(path: str) -> bool:
 def kl_posterior(
     logits: tf.Tensor, c: tf.Tensor, d: tf.Tensor, log_u: tf.Tensor, alpha: float
 ) -> tf.Tensor:
-    """KL(posterior || prior), eq. (13), with the draw of v that log u gives; all of shape [F].
+    """KL(posterior || prior), eq. (13), [] in nats, with the draw of v by log u; all are [F].
 
     That of v is exact (Nalisnick and Smyth 2017, eq. (12); its series has the factor 1 - 1 here).
     The gradient is written out: TensorFlow's takes twice as many operations, in each training step.
-
-    Returns:
-      Of the shape [], in nats.
     """
 
     @tf.custom_gradient
@@ -265,24 +262,24 @@ class FactorizedLayers(Layers):
                 raise ValueError(f"{name} must be positive, found {value}.")
 
     def dense(self, units: int, name: str) -> keras.layers.Layer:
-        if not self._has(name):
-            return super().dense(units, name)
-        return FactorizedDense(units, **self._of(name, units))
+        if own := self._of(name, units):
+            return FactorizedDense(units, **own)
+        return super().dense(units, name)
 
     def conv(self, filters: int, size: int, name: str, padding: str = "same") -> keras.layers.Layer:
-        if not self._has(name):
-            return super().conv(filters, size, name, padding)
-        return FactorizedConv(filters, [size, size], padding, **self._of(name, filters))
+        if own := self._of(name, filters):
+            return FactorizedConv(filters, [size, size], padding, **own)
+        return super().conv(filters, size, name, padding)
 
     def conv1d(self, filters: int, size: int, name: str) -> keras.layers.Layer:
-        if not self._has(name):
-            return super().conv1d(filters, size, name)
-        return FactorizedConv(filters, [size], "valid", **self._of(name, filters))
-
-    def _has(self, name: str) -> bool:
-        return self.factors is None or name in self.factors
+        if own := self._of(name, filters):
+            return FactorizedConv(filters, [size], "valid", **own)
+        return super().conv1d(filters, size, name)
 
     def _of(self, name: str, units: int) -> dict[str, Any]:
+        """What a layer that is factorised is made of; nothing for others."""
+        if self.factors is not None and name not in self.factors:
+            return {}
         factors = units if self.factors is None else self.factors[name]
         return {
             "factors": factors,
