@@ -22,8 +22,8 @@ class Settings(program.Making):
     """Settings of a table or figure.
 
     Attributes:
-      scale: smoke: seconds to minutes, to see that it runs; quick: two to four hours a paper on two
-        cores; paper: the paper's own settings.
+      scale: smoke: seconds to minutes, to see that it runs; quick: hours a paper on two cores
+        (docs/reproducing.md); paper: the paper's own settings.
     """
 
     scale: Literal["smoke", "quick", "paper"] = "quick"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Swaps tensorflow-cpu for the GPU build of the same version in the project's environment.
-# TFF's own worker has no CUDA: the GPU serves what runs in this process (evaluation).
+# TFF's own worker (`--runtime=worker`) has no CUDA: the GPU serves what runs in this process.
 # Afterwards run with `uv run --no-sync ...`, since a sync would swap back.
 set -euo pipefail
 cd "$(dirname "$0")/.."

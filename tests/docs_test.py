@@ -31,7 +31,6 @@ CUT_DOWN = {
     "python -m experiments.sweep --over=method=hdafl,fed_avg --over=dataset=digits": (
         "--seeds=1 --set=rounds=1"
     ),
-    "python -m experiments.reproduce edge_ensembles.figure6 --scale=quick": "--scale=smoke",
 }
 # A part of a training on many images: flags are read, data loaded and methods built; no round.
 SET_UP_ALONE = (
@@ -63,6 +62,7 @@ NOT_RUN = {
     "python -m experiments.reproduce hdafl.table3 --engine=ray": _CLUSTER,
     "python -m experiments.train --method=hdafl,fed_avg --dataset=npz": "needs a file of the "
     "reader's; your_own.md makes one and trains on it",
+    "python -m experiments.boards.enter": "takes hours; fair_test.py enters a method",
     "bazel ": "needs Bazel, which .ci/run has where apt can install it",
     "openssl": _PRIVATE,
     "export RAY_": _PRIVATE,

@@ -66,7 +66,7 @@ EXPERIMENT = s.Experiment(
     },
     tables=[
         s.table(
-            "Best round on test data, as PerMFL reports it", [*_ROWS], [*_DATA], _best, judged=True
+            "Best round on test data, as PerMFL reports it", [*_ROWS], [*_DATA], _best, judged=_ROWS
         ),
         s.table("Last round", [*_ROWS], [*_DATA], _last, compare=False),
     ],

@@ -24,11 +24,12 @@ def tuned(
     data_dir: str | None,
     flags: Flags,
     trials: Sequence[Flags],
+    trial_rounds: int,
     new_clients: int,
     joining_epochs: int,
     **_: Any,
 ) -> dict[str, float]:
-    """Trains once with the flags of each trial; tests the one that does best on validation.
+    """Trains briefly with the flags of each trial, then whole with those best on validation.
 
     The population's last clients take no part in training. Afterwards they join. If variables of
     the model are local, a new client fits these and leaves the others fixed. Otherwise it does its
@@ -37,38 +38,51 @@ def tuned(
     Args:
       flags: Of `experiments.train`, for all trials.
       trials: More flags.
+      trial_rounds: Rounds of each trial. What it chooses is trained from the start; where that
+        diverges, the trial that came next is taken.
       new_clients: How many clients join.
       joining_epochs: How often each of them passes through its examples before it is adapted and
         tested; 0 leaves it to what adapts clients.
 
     Returns:
-      Accuracies in [0, 1] of the chosen trial after its last round, which trial that is, counted
-      from 1, how many trials diverged, and the bytes that a client receives and sends in a round,
-      metrics left out. Where all diverged, the number of these and the bytes alone.
+      Accuracies in [0, 1] after the last round, which trial was chosen, counted from 1, how many
+      trials diverged, and the bytes that a client receives and sends in a round without metrics.
+      Where all diverged, the number of these and the bytes alone.
     """
-    chosen, highest, diverged = None, -1.0, 0
-    for number, trial in enumerate(trials, start=1):
-        made = setup.of_flags({**flags, **trial}, seed=seed, data_dir=data_dir)
+    diverged: set[int] = set()
+
+    def train(number: int, rounds: int) -> tuple[setup.Setup, Population, FederatedProcess, Any]:
+        own = {**flags, **trials[number - 1], "rounds": rounds, "eval_every": rounds}
+        made = setup.of_flags(own, seed=seed, data_dir=data_dir)
         first = made.population[: len(made.population) - new_clients]
         (process,) = processes.build(dataclasses.replace(made, population=first)).values()
         a_round = made.config.run.clients_per_round or len(first)
         schedule = cohorts.uniform(len(first), a_round, seed)
+        result = None
         try:
             result = loop.train(process, made.population, schedule, made.settings, evaluated=first)
         except loop.DivergedError:
-            diverged += 1
-            continue
-        assert result.evaluation is not None
-        tested = result.evaluation.local
-        accuracy = np.nanmean(tested["validation"].accuracy)
-        if chosen is None or accuracy > highest:
-            chosen, highest = (number, made, process, result, tested), float(accuracy)
+            diverged.add(number)
+        return made, first, process, result
+
+    def validation(result: Any) -> float:
+        return float(np.nanmean(result.evaluation.local["validation"].accuracy))
+
+    best = {}
+    for number in range(1, len(trials) + 1):
+        made, first, process, result = train(number, trial_rounds)
+        if result is not None:
+            best[number] = validation(result)
+    for number in sorted(best, key=lambda one: -best[one]):
+        made, first, process, result = train(number, int(flags["rounds"]))
+        if result is not None:
+            break
     ledger = communication.ledger(process)
     moved = ledger.bytes_up - ledger.metrics_bytes_up + ledger.bytes_down
-    if chosen is None:
-        return {"diverged": diverged, "bytes": moved}
-    number, made, process, result, tested = chosen
-    found = statistics.distribution(tested["test"].accuracy, tested["test"].num_examples)
+    if result is None:
+        return {"diverged": len(diverged), "bytes": moved}
+    test = result.evaluation.local["test"]
+    found = statistics.distribution(test.accuracy, test.num_examples)
     joined = range(len(made.population) - new_clients, len(made.population))
     join = _joining(process, made, first, result.state, joining_epochs)
     states = {client: join(client) for client in joined}
@@ -85,9 +99,9 @@ def tuned(
         "accuracy": found["mean"],
         "worst_decile": found["worst_decile"],
         "new_clients": float(np.nanmean(new.accuracy)),
-        "validation": highest,
+        "validation": validation(result),
         "trial": number,
-        "diverged": diverged,
+        "diverged": len(diverged),
         "bytes": moved,
     }
 

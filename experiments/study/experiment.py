@@ -6,7 +6,7 @@ Below the classes are the words that make many of them in one call.
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.study.measures import Measure
@@ -138,15 +138,15 @@ class Place(NamedTuple):
 class Table:
     """A table of our numbers; rows and columns follow in the order of the places.
 
-    Without `compare`, the paper's values do not belong beside these runs. Where it is `judged`,
-    each agrees or differs: it lies within our interval widened by its own, or not. `notes` gives
-    what else is said of its numbers, by row and column.
+    Without `compare`, the paper's values do not belong beside these runs. Those of the rows in
+    `judged` agree or differ: they lie within our interval widened by their own, or not. `notes`
+    gives what else is said of its numbers, by row and column.
     """
 
     title: str
     places: tuple[Place, ...]
     compare: bool = True
-    judged: bool = False
+    judged: Collection[str] = ()
     notes: Callable[[Results], Mapping[tuple[str, str], str]] = lambda _: {}
 
 

@@ -110,7 +110,10 @@ def rate(work: Work, measured: Callable[..., Probe]) -> Rate | None:
     if isinstance(work, Training):
         return _of_training(work.flags, measured)
     if work.scales_with == "flags":
-        return _of_training(Training(work.arguments["flags"]).flags, measured)
+        flags, given = Training(work.arguments["flags"]).flags, work.arguments
+        one, trials = _of_training(flags, measured), len(given.get("trials", ()))
+        more = trials * given["trial_rounds"] / int(flags["rounds"]) if trials else 0
+        return one._replace(start=(1 + trials) * one.start, rest=(1 + more) * one.rest)
     if work.scales_with is None or work.start is not None:
         return None
     return _of_call(work, work.scales_with, measured)

@@ -156,7 +156,7 @@ def _section(
         printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
         found = [(place, number((table.title, *place[:2]), place)) for place in table.places]
         tables[table.title] = [
-            _entry(p, n, printed.get(p[:2]), table.judged) for p, n in found if n
+            _entry(p, n, printed.get(p[:2]), p.row in table.judged) for p, n in found if n
         ]
     claims = []
     for claim in experiment.claims_of(results.scale):

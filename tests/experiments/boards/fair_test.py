@@ -18,7 +18,7 @@ del FLAGS["dirichlet.alpha"]
 def _run(method: str, *rates: str, joining_epochs: int = 2) -> dict[str, float]:
     trials = [{"client_learning_rate": rate} for rate in rates]
     flags = {**FLAGS, "method": method}
-    given = {"seed": 0, "data_dir": None, "flags": flags, "trials": trials}
+    given = {"seed": 0, "data_dir": None, "flags": flags, "trials": trials, "trial_rounds": 2}
     return tuned(**given, new_clients=2, joining_epochs=joining_epochs)
 
 
