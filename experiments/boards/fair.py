@@ -138,7 +138,7 @@ def _table(setting: str, methods: Iterable[str]) -> s.Table:
         "Worst tenth of the clients": "worst_decile",
         "New clients, after 5 epochs": "new_clients",
         "MB a client and round": ("bytes", s.Form(2, 1e-6)),
-        "Seconds of all trials": ("seconds", s.Form(0)),
+        "Seconds, trials included": ("seconds", s.Form(0)),
         "Trials that diverged": ("diverged", s.Form(1)),
     }
     return s.table(setting, [*methods], columns, measure)
