@@ -25,22 +25,24 @@ def tuned(
     flags: Flags,
     trials: Sequence[Flags],
     trial_rounds: int,
+    clients: int,
     new_clients: int,
     joining_epochs: int,
     **_: Any,
 ) -> dict[str, float]:
     """Trains briefly with the flags of each trial, then whole with those best on validation.
 
-    The population's last clients take no part in training. Afterwards they join. If variables of
-    the model are local, a new client fits these and leaves the others fixed. Otherwise it does its
-    client work without sending anything. It is then adapted and tested as the other clients are.
+    The population's first clients train; afterwards its last ones join. If variables of the model
+    are local, a new client fits these and leaves the others fixed. Otherwise it does its client
+    work without sending anything. It is then adapted and tested as the other clients are.
 
     Args:
       flags: Of `experiments.train`, for all trials.
       trials: More flags.
       trial_rounds: Rounds of each trial. What it chooses is trained from the start; where that
         diverges, the trial that came next is taken.
-      new_clients: How many clients join.
+      clients: How many clients train, from the first.
+      new_clients: How many clients join, up to the last.
       joining_epochs: How often each of them passes through its examples before it is adapted and
         tested; 0 leaves it to what adapts clients.
 
@@ -54,7 +56,7 @@ def tuned(
     def train(number: int, rounds: int) -> tuple[setup.Setup, Population, FederatedProcess, Any]:
         own = {**flags, **trials[number - 1], "rounds": rounds, "eval_every": rounds}
         made = setup.of_flags(own, seed=seed, data_dir=data_dir)
-        first = made.population[: len(made.population) - new_clients]
+        first = made.population[:clients]
         (process,) = processes.build(dataclasses.replace(made, population=first)).values()
         a_round = made.config.run.clients_per_round or len(first)
         schedule = cohorts.uniform(len(first), a_round, seed)

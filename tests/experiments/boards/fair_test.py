@@ -19,7 +19,7 @@ def _run(method: str, *rates: str, joining_epochs: int = 2) -> dict[str, float]:
     trials = [{"client_learning_rate": rate} for rate in rates]
     flags = {**FLAGS, "method": method}
     given = {"seed": 0, "data_dir": None, "flags": flags, "trials": trials, "trial_rounds": 2}
-    return tuned(**given, new_clients=2, joining_epochs=joining_epochs)
+    return tuned(**given, clients=4, new_clients=2, joining_epochs=joining_epochs)
 
 
 def test_every_method_has_four_trials_of_settings_that_fit():
@@ -70,7 +70,7 @@ METHODS.register("entering", build)
 @pytest.mark.slow
 def test_a_plugins_method_enters_the_board(tmp_path, monkeypatch):
     name = "FMNIST, Dirichlet .1, 20 clients"
-    monkeypatch.setitem(fair.SETTINGS, name, {**FLAGS, "num_clients": 10, "local_steps": None})
+    monkeypatch.setitem(fair.SETTINGS, name, {**FLAGS, "num_clients": 40, "local_steps": None})
     monkeypatch.setitem(fair._TRAINING, "selection_examples", 50)
     (tmp_path / "entering.py").write_text(PLUGIN)
     argv = [f"--plugin={tmp_path / 'entering.py'}", "--method=entering", f"--setting={name}"]
