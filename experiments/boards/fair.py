@@ -185,10 +185,10 @@ EXPERIMENT = s.Experiment(
         "paper": s.Scale(
             cells(METHODS),
             5,
-            "5 seeds; 120 clients of about 500 examples, of which 20 or 100 train and 20 others join "
-            "later; 50 rounds, 100 where 10 of 100 clients take part in each; trials of 0.4 times "
-            "as many, which favours what learns fast. Clients alone train in every round. Seconds "
-            "are those of runs beside others.",
+            "5 seeds; 120 clients of about 500 examples, of which 20 or 100 train and 20 others "
+            "join later; 50 rounds, 100 where 10 of 100 clients take part in each; trials of 0.4 "
+            "times as many, which favours what learns fast. Clients alone train in every round. "
+            "Seconds are those of runs beside others.",
         ),
     },
     tables=tables(METHODS),

@@ -15,6 +15,8 @@ Algorithm 1.
 A client predicts with the theta of its last round; until its first, with the server's model.
 """
 
+from typing import Literal
+
 import tensorflow as tf
 
 from tff_het.backend.names import tff
@@ -47,6 +49,7 @@ def build_p_fed_me(
     personal_rate: Positive = 0.1,
     inner_steps: Whole = 5,
     server_mixing: NotNegative = 1.0,
+    predict_with: Literal["theta", "u"] = "theta",
     aggregator: AggregationFactory | None = None,
 ) -> FederatedProcess:
     """Builds pFedMe: personal models are proximal points of the shared one.
@@ -58,6 +61,7 @@ def build_p_fed_me(
       personal_rate: Rate of the steps on theta.
       inner_steps: K, how many steps on theta a batch gets.
       server_mixing: beta, which may exceed 1.
+      predict_with: What a client keeps and predicts with; u, as in code that others released.
       aggregator: The mean of all clients, each counting the same, by default.
 
     Raises:
@@ -96,7 +100,8 @@ def build_p_fed_me(
         of = envelope_steps(measuring.learning_rate(training, download.round))
         (u, theta), metrics = steps.run(model, training, of, before, examples, client, seed)
         result = sends_change(before, u, metrics, state)
-        kept = state._replace(work=Personal(theta.global_weights, ()))
+        own = u if predict_with == "u" else theta
+        kept = state._replace(work=Personal(own.global_weights, ()))
         return result._replace(weight=tf.sign(result.weight), state=kept)
 
     init = starts_from_globals(shared)
