@@ -117,7 +117,6 @@ def _joining(
 ) -> Callable[[int], ClientState]:
     """Returns what gives the state of a client that joins the first ones."""
     seed = made.settings.seed
-    training = dataclasses.replace(made.training, epochs=epochs, steps=None)
 
     def drawn(client: int) -> np.ndarray:
         return seeding.stateless_seed(seed, seeding.EVALUATION, int(state.round), client)
@@ -137,6 +136,7 @@ def _joining(
 
     if not epochs:
         return begin
+    training = dataclasses.replace(made.training, epochs=epochs, steps=None)
     if any(spec.local and spec.trainable for spec in process.model.specs):
         joining = NewClient(process, training)
         return fit

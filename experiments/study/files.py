@@ -68,7 +68,8 @@ def _filled(title: str, entries: Sequence[Entry]) -> str:
 
     def text(entry: Entry) -> str:
         paper = f"; paper {entry.paper}" if entry.paper else ""
-        return entry.ours + paper + ("\\*" if entry.marked else "")
+        _, _, verdict = entry.difference.partition(", ")
+        return entry.ours + paper + (f", {verdict}" if verdict else "") + "\\*" * bool(entry.marked)
 
     places = {(entry.row, entry.column): entry for entry in entries}
     texts = {place: text(entry) for place, entry in places.items()}

@@ -35,6 +35,7 @@ _PUBLISHED = (
     'Sections made "as published" show what this page said before runs were kept; '
     "`experiments/results/` has the runs of all others."
 )
+_CHECKS = "Checks of accuracies are in percentage points. Our own checks are not counted above."
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
 
@@ -104,17 +105,19 @@ def all_pages() -> dict[Path, bytes]:
                 there = [p.name if svg or p.exists() else "" for p, svg in drawn.items()]
                 shown[name] = made, there
         claims = [(_title(s, claim), claim) for s, _ in shown.values() for claim in s.claims]
-        answer = _answer(Counter(claim.verdict for title, claim in claims if title != _OWN))
-        # The paper's claims first.
-        claims.sort(key=lambda pair: pair[0] == _OWN)
-        parts = [
-            f"# {package.TITLE}",
-            f"**Does it reproduce?** {': '.join(answer)}.",
-            files.as_table([_HEAD, *itertools.starmap(_row, claims)]),
-            *_parts(known, shown),
-        ]
-        found[folder / "README.md"] = ("\n\n".join(parts) + "\n").encode()
-        rows.append([f"[{package.TITLE}](experiments/{paper}/README.md)", *answer])
+        parts = [f"# {package.TITLE}"]
+        if claims:
+            answer = _answer(Counter(claim.verdict for title, claim in claims if title != _OWN))
+            # The paper's claims first.
+            claims.sort(key=lambda pair: pair[0] == _OWN)
+            parts += [
+                f"**Does it reproduce?** {': '.join(answer)}.",
+                files.as_table([_HEAD, *itertools.starmap(_row, claims)]),
+                _CHECKS,
+            ]
+            rows.append([f"[{package.TITLE}](experiments/{paper}/README.md)", *answer])
+        page = "\n\n".join([*parts, *_parts(known, shown)])
+        found[folder / "README.md"] = f"{page}\n".encode()
     readme = ROOT / "README.md"
     before, _, rest = readme.read_text().partition(_MARKS[0])
     _, _, after = rest.partition(_MARKS[1])
@@ -124,8 +127,7 @@ def all_pages() -> dict[Path, bytes]:
 
 
 def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) -> Iterator[str]:
-    """Gives what stands below the verdicts."""
-    yield "Checks of accuracies are in percentage points. Our own checks are not counted above."
+    """Gives what stands below the verdicts, if there are any."""
     yield known.beginning
     notes = Counter(made.scale.note for made, _ in shown.values())
     if not all(made.results.runs for made, _ in shown.values()):

@@ -48,6 +48,10 @@ def test_where_all_trials_diverge_the_board_says_so():
     assert found == {"diverged": 1, "bytes": found["bytes"]} and found["bytes"] > 0
 
 
+def test_new_clients_of_0_epochs_are_adapted_alone():
+    assert _run("fed_babu", "0.1", joining_epochs=0)["new_clients"] > 0.2
+
+
 @pytest.mark.slow
 def test_new_clients_train_what_they_keep():
     few, many = (_run("local_only", "0.1", joining_epochs=n) for n in (1, 40))
