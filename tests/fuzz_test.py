@@ -6,7 +6,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import bad_inputs
 import numpy as np
@@ -18,7 +18,7 @@ from embeddings import records
 from embeddings.examples import Item
 from tff_het.datasets import embedding_files
 
-CASES = int(os.environ.get("TFF_HET_FUZZ_CASES", "65"))
+CASES = int(os.environ.get("TFF_HET_FUZZ_CASES", "70"))
 SECONDS, MEGABYTES = 30.0, 2000.0
 TRAIN = ["-m", "experiments.train", "--method=fed_avg"]
 SWEEP = ["-m", "experiments.sweep", *bad_inputs.MATRIX_FLAGS.split()]
@@ -71,6 +71,18 @@ def _idx(folder: pathlib.Path) -> None:
             (folder / "mnist" / f"{prefix}-{name}-ubyte.gz").write_bytes(data)
 
 
+def _pfllib(folder: pathlib.Path) -> None:
+    """Makes two clients' files as PFLlib writes them."""
+    for split, count in (("train", 20), ("test", 10)):
+        (folder / split).mkdir()
+        for client in range(2):
+            labels = np.arange(count) % 4
+            x = np.full((count, 3), client, np.float32) + labels[:, None].astype(np.float32)
+            # PFLlib's arrays are dictionaries.
+            whole: Any = {"x": x, "y": labels}
+            np.savez_compressed(folder / split / f"{client}.npz", data=whole)
+
+
 def _embedded(folder: pathlib.Path) -> None:
     """Makes embeddings, as a job of `embeddings` leaves them."""
     (folder / "embedded").mkdir()
@@ -111,6 +123,11 @@ KINDS = {
     "Omniglot": _goes_on("in/omniglot/*", bad_inputs.drawings(), bad_inputs.OMNIGLOT),
     "traffic": _goes_on("in/traffic/*", bad_inputs.flows(""), bad_inputs.TRAFFIC),
     "idx": _goes_on("in/mnist/*", _idx, _IID + "mnist"),
+    "PFLlib": _goes_on(
+        "in/t*/*.npz",
+        _pfllib,
+        "--data_dir={in} --dataset=pfllib --partition=groups --num_clients=0 --model=mlp",
+    ),
     "embedded": _goes_on("in/embedded/*", _embedded, _IID + "embedded"),
     "flagfile": _goes_on(
         "in/a.flags", bad_inputs.file("a.flags", _FLAGFILE), "--flagfile={in}/a.flags"
