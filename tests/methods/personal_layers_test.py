@@ -125,7 +125,7 @@ def test_fed_bn_refuses_a_network_without_normalisation():
         build("fed_bn")
 
 
-@pytest.mark.parametrize("method", ["fed_avg_ft", "fed_babu", "fed_rep"])
+@pytest.mark.parametrize("method", ["fed_avg_ft", "fed_babu", "fed_rep", "ditto"])
 def test_acquisition_is_refused(method):
     (case,) = [case for case in CASES if str(case) == "fed_avg-acquisition"]
     with pytest.raises(ValueError, match="leave the acquisition out"):

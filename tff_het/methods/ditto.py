@@ -56,6 +56,8 @@ def build_ditto(
       ValueError: If examples are to be acquired.
     """
     warn_if(not proximal_strength, "ditto with proximal_strength 0 is local training alone.")
+    if training.acquisition is not None:
+        raise ValueError("ditto trains on all examples: leave the acquisition out.")
     model = architecture.model(local=())
     shared = equally_weighted(local_sgd(model, training))
 
