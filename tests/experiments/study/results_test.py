@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments import report
-from experiments.study import experiment, pages, results, runner, sections, statistics
+from experiments.study import experiment, files, pages, results, runner, sections, statistics
 from experiments.study.statistics import Verdict
 
 
@@ -137,5 +137,7 @@ def test_a_printed_value_agrees_within_our_interval_widened_by_its_own(value, in
     place = experiment.Place("A", "x", None, experiment.Form(3))
     number = sections.Number(statistics.Estimate(0.7, 0.6, 0.8, 2), "")
     printed = experiment.Printed("A", "x", value, "", "", interval)
-    assert sections._entry(place, number, printed, judged=True).difference == said
+    entry = sections._entry(place, number, printed, judged=True)
+    assert entry.difference == said
+    assert said.split(", ")[1] in files._filled("Values", [entry])
     assert sections._entry(place, number, printed, judged=False).difference == said.split(",")[0]
