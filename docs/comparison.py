@@ -352,15 +352,12 @@ def version(suite: str) -> str:
     return importlib.metadata.version(packages.get(suite, suite))
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
-
-
 @contextlib.contextmanager
 def memory() -> Iterator[dict[str, float]]:
-    """Gives the greatest megabytes seen, of a process and all that it started, five times a second.
+    """Gives the greatest megabytes seen, of a process and all that it started.
 
-    `rss` counts a page once for each process that has it, `pss` once in all.
+    `rss` counts a page once for each process that has it, `pss` once in all. To find the latter the
+    kernel passes over all pages, which takes up to 30 ms a process: hence only every other second.
     """
     root = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else os.getpid()
     peaks, ended = {"rss": 0.0, "pss": 0.0}, threading.Event()
@@ -369,21 +366,22 @@ def memory() -> Iterator[dict[str, float]]:
         yield pid
         with contextlib.suppress(OSError):
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                for child in itertools.chain(*map(str.split, _lines(children))):
+                for child in children.read_text(encoding="utf-8").split():
                     yield from family(int(child))
 
     def read() -> None:
         sums = dict.fromkeys(peaks, 0)
         for pid in family(root):
             with contextlib.suppress(OSError):  # It may just have ended.
-                for line in _lines(Path(f"/proc/{pid}/smaps_rollup"))[1:]:
-                    key, number, *_ = line.split()
+                text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
+                for key, number, *_ in map(str.split, text.splitlines()[1:]):
                     if (key := key.rstrip(":").lower()) in sums:
                         sums[key] += int(number)
         peaks.update((key, max(peaks[key], value * 1024 / 1e6)) for key, value in sums.items())
 
     def watch() -> None:
-        while not ended.wait(0.2):
+        # Of several processes' watchers, each of which would see all, one is enough.
+        while os.environ.get("RANK", "0") == "0" and not ended.wait(2.0):
             read()
 
     thread = threading.Thread(target=watch, daemon=True)
