@@ -89,7 +89,7 @@ def visible_to(package: str) -> list[str]:
         places = {"docs", "embeddings", "experiments", "tests", "tff_het"}
     elif inside[0] in import_table.MAY_IMPORT:
         rooms = {r for r, others in import_table.MAY_IMPORT.items() if inside[0] in others}
-        places = {"experiments", "tests", *(f"tff_het/{r}" for r in {inside[0], *rooms})}
+        places = {"docs", "experiments", "tests", *(f"tff_het/{r}" for r in {inside[0], *rooms})}
         if inside[0] in import_table.EMBEDDINGS_MAY_IMPORT:
             places.add("embeddings")
     else:
