@@ -119,8 +119,14 @@ def test_visibility_is_the_table(small):
         folder: dict(rules((small / folder / "BUILD").read_text()))["package"]["default_visibility"]
         for folder in ("tff_het/datasets", "tff_het/partitions", "experiments")
     }
-    everywhere = {"//:__pkg__", "//experiments:__subpackages__", "//tests:__subpackages__"}
-    assert set(seen["experiments"]) == everywhere | {"//docs:__subpackages__"}
+    everywhere = {
+        f"//{place}"
+        for place in (
+            ":__pkg__",
+            *(f"{t}:__subpackages__" for t in ("docs", "experiments", "tests")),
+        )
+    }
+    assert set(seen["experiments"]) == everywhere
     assert set(seen["tff_het/partitions"]) == everywhere | {
         "//tff_het/clients:__subpackages__",
         "//tff_het/partitions:__subpackages__",
