@@ -135,7 +135,7 @@ class Size:
 # by then, random and active devices have had the same ones. So the pool is twice as large.
 PAPER = Size(
     num_seeds=5,
-    note="The paper's settings, as far as it prints them.",
+    note="The paper's settings, as far as it prints them, with twice its pool.",
     flags={**_FASHION, "model": "cnn_edge", "selection_examples": 1000},
     initial_examples={TYPE_1: 400, TYPE_2: 1000},
     images=400,

@@ -46,6 +46,8 @@ def _claims(setting: str) -> Iterator[s.Claim]:
             "normal, 10 % - after": 0.1 - at("fed_avg/0/normal"),
         },
     )
+    turned = {"rotated, local part fitted - before": at("fitted_rotated") - at("before_rotated")}
+    yield s.claim(f'{setting}: a good local model helps to "unrotate" the images.', turned)
     gains = {x: at(f"fed_avg/0.1/{x}") - at(f"fed_avg/0/{x}") for x in online.IMAGES}
     checks = {f"{x}, fed_avg/0.1 - fed_avg/0": gain for x, gain in gains.items()}
     text = "with old devices (C = 0.1) FedAvg improves on both images."
