@@ -49,8 +49,8 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     found = [sections.section(*one) for one in _made(experiments, output_dir)]
     if not found:
         raise ValueError(
-            f"There are no runs in {output_dir}. Make some, such as python -m "
-            f"experiments.reproduce hdafl.table3 --scale=smoke --output_dir={output_dir}."
+            f"There are no runs in {output_dir}. Make some, such as tff-het "
+            f"reproduce hdafl.table3 --scale=smoke --output_dir={output_dir}."
         )
     folder = output_dir / folder_name
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,6 +97,12 @@ def main(argv: Sequence[str]) -> int:
     everything = papers.all_experiments()
     with command_line.errors_in_one_line():
         folder = None if settings.output_dir is None else command_line.folder(settings.output_dir)
+        of_the_project = settings.carry or settings.merge or folder is None
+        if of_the_project and not settings.stale and not (pages.ROOT / "pyproject.toml").exists():
+            raise ValueError(
+                "The project's pages and results are in a checkout, and this is an installed "
+                "package. For a page of your own runs, give --output_dir alone."
+            )
         if settings.stale:
             print(stale(everything, folder))
         elif settings.carry:

@@ -103,7 +103,7 @@ def _run(run_all: Any, tasks: Sequence[runner.Task], settings: Making, count: in
             bad += result.status not in (Status.OK, Status.MISSING_DATA)
     finally:
         left.clear()  # So that nothing is told of them any more.
-    print(f"The page: python -m experiments.report --output_dir={settings.output_dir}")
+    print(f"The page: tff-het report --output_dir={settings.output_dir}")
     return 1 if bad else 0
 
 

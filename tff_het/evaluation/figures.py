@@ -8,7 +8,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ _BOX_INCHES = 0.8
 _LONG_METHOD = 10  # Characters that fit under a box,
 _LONG_CLIENT = 4  # and under a client.
 _ACCURACY = "test accuracy (fraction of examples)"
+_TURNED: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
 _BINS = np.linspace(0.0, 1.0, 21)
 
 
@@ -39,9 +40,7 @@ def sheet(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def accuracy_over_rounds(
-    curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]],
-) -> "Figure":
+def accuracy_over_rounds(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> "Figure":
     """Draws a line for each method over the rounds.
 
     Args:
@@ -52,12 +51,6 @@ def accuracy_over_rounds(
     """
     if not curves:
         raise ValueError("There are no curves to draw.")
-    for name, curve in curves.items():
-        if np.size(curve[0]) != np.size(curve[1]):
-            raise ValueError(
-                f"Curve {name!r} must have as many values as rounds; found lengths "
-                f"{list(map(np.size, curve))}."
-            )
     from matplotlib.ticker import MaxNLocator
 
     figure = sheet(7.5, 4.2)
@@ -102,8 +95,7 @@ def accuracy_by_client(
     widths = [1.2 + _BOX_INCHES * len(values)]
     if one_by_one:
         widths.append(1.0 + min(0.5, 0.2 + 0.1 * len(values)) * len(client_labels))
-    legend_width = 1.5 if one_by_one else 0.0
-    figure = sheet(sum(widths) + legend_width, 4.2)
+    figure = sheet(sum(widths) + (1.5 if one_by_one else 0.0), 4.2)  # The legend.
     axes = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
     _draw_boxes(axes[0], values)
     axes[0].set(ylabel=_ACCURACY, xlabel="method")
@@ -206,8 +198,8 @@ def _draw_boxes(ax: "Axes", values: Mapping[str, np.ndarray]) -> None:
     )
     for box, colour in zip(boxes["boxes"], itertools.cycle(COLOURS), strict=False):
         box.set(facecolor=colour, alpha=0.6)
-    turned = max(map(len, values)) > _LONG_METHOD
-    ax.set_xticks(range(1, len(values) + 1), list(values), **_rotation(turned))
+    long = max(map(len, values)) > _LONG_METHOD
+    ax.set_xticks(range(1, len(values) + 1), list(values), **(_TURNED if long else {}))
 
 
 def _draw_clients(ax: "Axes", values: Mapping[str, np.ndarray], labels: Sequence[str]) -> None:
@@ -227,11 +219,6 @@ def _draw_clients(ax: "Axes", values: Mapping[str, np.ndarray], labels: Sequence
             label=name,
             zorder=2,
         )
-    turned = max(map(len, labels)) > _LONG_CLIENT
-    ax.set_xticks(places, list(labels), **_rotation(turned))
-    ax.set_xlabel("client")
-    ax.set_xlim(-0.6, len(labels) - 0.4)
-
-
-def _rotation(turned: bool) -> dict:
-    return {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    long = max(map(len, labels)) > _LONG_CLIENT
+    ax.set_xticks(places, list(labels), **(_TURNED if long else {}))
+    ax.set(xlabel="client", xlim=(-0.6, len(labels) - 0.4))
