@@ -11,9 +11,9 @@ the Frechet distances is Gamma of eq. 3. Both count training and test examples t
 are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
 to [0, 1].
 
-Besides the flags below: --seed (default 0) decides on the partition, as in training, and
---output_dir=DIR writes the table to DIR/heterogeneity.csv as well. The other flags of
-experiments.train are accepted and not looked at, so that its presets and flagfiles can be given.
+Of the flags below those of data, options of data sets and partitions, --plugin, --seed (of the
+partition, as in training) and --output_dir count: the last writes the table to
+OUTPUT_DIR/heterogeneity.csv too. The others are accepted, so that presets can be given.
 """
 
 import sys

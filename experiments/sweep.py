@@ -40,14 +40,14 @@ class Settings(program.Making):
     """Settings of this program.
 
     Attributes:
-      seeds: Seeds 0 to this, exclusive.
+      seeds: How many: seeds 0, 1 and so on.
       over: A setting of experiments.train and its values, as name=value,value (with semicolons
         where values have commas); or random draws, as name=uniform:0:1 or name=log:0.001:1. May be
         repeated: all combinations are run. The first one's values are rows, and compared with its
         first value.
       draws: Random draws, of all such settings together.
       choose: Settings of --over whose best value is chosen on validation examples.
-      select: Whose highest mean over seeds they are chosen by: a `metric` of validation examples.
+      select: The `metric` of validation examples whose highest mean over seeds decides.
       metric: What is reported: an entry of summary.json.
       set: A setting of experiments.train for all runs, such as rounds=10; may be repeated.
       plugin: As in training.

@@ -3,8 +3,9 @@
 Without flags: HDAFL and FedAvg on handwritten digits, five clients with two digits each.
 
   python -m experiments.train
-  python -m experiments.train --dataset=fashion_mnist --data_dir=DIR --method=hdafl,fed_avg
-  python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags
+  python -m experiments.train --dataset=fashion_mnist --data_dir=DIR --output_dir=runs/fashion
+  python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags --data_dir=DIR \
+      --output_dir=runs/disjoint
 
 Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
 summary.json, weights.npz, figures, tensorboard, checkpoints, and with --acquisition what was

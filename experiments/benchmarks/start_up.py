@@ -1,4 +1,4 @@
-"""Times each method from its settings to its first round.
+"""Times methods from their settings to the first round.
 
   python -m experiments.benchmarks.start_up --only=hdafl,waffle
 

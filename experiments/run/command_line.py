@@ -23,7 +23,7 @@ S = TypeVar("S")
 
 HELP = ("--help", "-help", "-h", "--helpshort", "-helpshort", "-?")
 _LAST = """\
-An option without its owner's name (--local_layers) is that of all chosen that have it.
+--local_layers goes to every chosen method that has it, --hdafl.local_layers to one alone.
 
 Files:
 

@@ -31,14 +31,14 @@ class Data:
       dataset: The data set.
       positive_label: Name of a class: the task is to tell it from all others. Default: all classes.
       data_dir: A folder with one folder for each data set, named as it is, holding the original
-        files. Without it, data sets are downloaded (digits comes with scikit-learn).
+        files. Without it, mnist, fashion_mnist,
+        cifar10 and femnist are downloaded; digits comes with scikit-learn.
       partition: How examples are split over clients. Default: what suits the data set.
       num_clients: Number of clients; 0 with --partition=groups makes each group a client. Default:
         what suits the data set.
       partition_seed: Seed of who holds which examples, validation included. Default: --seed.
-      initial_examples: Training examples, drawn at random, that no client gets and the server
-        trains on before the first round: --method=centralized --pooled=server, from whose run
-        others start.
+      initial_examples: Training examples, drawn at random, that no client gets, for a run of
+        its own: --method=centralized --pooled=server. Others start from it by --start_from.
       selection_examples: Training examples, drawn at random, that no client gets and the server
         evaluates models on (methods opt_fl and mix_fl).
       allow_empty_test: Accept clients without test examples; they are not tested.

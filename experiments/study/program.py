@@ -37,7 +37,7 @@ class Making:
         Without, data sets are downloaded where that is possible.
       output_dir: Where the results go. Any number of equal programs may share it, also on several
         machines: each run is made once.
-      seeds: Seeds 0 to this, exclusive. Default: what the scale has.
+      seeds: How many: seeds 0, 1 and so on. Default: what the scale has.
       dry_run: Print the plan with the time it may take, and stop. Where nothing similar was run
         before, short probes say how fast this machine is; they need the data in --data_dir.
       jobs: Runs made at the same time, each in a process of its own. Default: one a core. No result
