@@ -5,6 +5,7 @@
   tff-het reproduce hdafl.table3 --scale=smoke --output_dir=out
   tff-het report --output_dir=out
   tff-het list methods
+  tff-het embed --model=yamnet --module=HANDLE --input=FOLDER --output=FOLDER
 
 Each takes --help. In a checkout, `uv run tff-het` runs it.
 """
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 
 from experiments.run import command_line
 
-_PROGRAMS = ("train", "sweep", "reproduce", "report", "list", "heterogeneity")
+_PROGRAMS = ("train", "sweep", "reproduce", "report", "list", "heterogeneity", "embed")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if first not in _PROGRAMS:
         command_line.refuse(f"Name one of {', '.join(_PROGRAMS)}; found {first}.")
+    if first == "embed":
+        return importlib.import_module("embeddings.extract").main([first, *rest])
     return importlib.import_module(f"experiments.{first}").main(rest)
 
 

@@ -42,10 +42,11 @@ def test_programs_run_from_a_wheel(tmp_path, monkeypatch):
         return subprocess.run(command, cwd=empty, capture_output=True, text=True, check=False)
 
     table = ["--scale=smoke", "--output_dir=out", "--jobs=2"]
-    for words in (["train", "--rounds=1"], ["reproduce", "cgau.figure3", *table]):
+    train = ["train", "--rounds=1"]
+    for words in (train, ["reproduce", "cgau.figure3", *table], ["embed", "--help"]):
         assert run(*words).returncode == 0
     assert (empty / "runs/demo/comparison.md").exists()
     page = run("report", "--output_dir=out")
     assert page.stdout.strip() == "out/report/index.html"
-    own = run("report")
-    assert own.returncode == 2 and "in a checkout" in own.stderr
+    refused = run("report")
+    assert refused.returncode == 2 and "in a checkout" in refused.stderr
