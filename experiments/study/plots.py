@@ -93,7 +93,7 @@ def curves(
                 ax.fill_between(rounds, low, high, alpha=0.15, color=drawn.get_color())
             ax.set(title=panel, xlabel="round", ylabel=f"{ylabel}, mean and range")
             ax.grid(alpha=0.3)
-            ax.legend()
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
         return figure
 
     return Figure(title, paper_shows, draw)
