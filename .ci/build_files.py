@@ -83,8 +83,8 @@ def visible_to(package: str) -> list[str]:
     top, *inside = package.split("/")
     if top != "tff_het":
         places = {top, "tests"}
-        if top == "experiments":
-            places.add("docs")  # Which has a page on the settings.
+        # A page of docs has all settings; a program of experiments starts the embeddings.
+        places |= {"experiments": {"docs"}, "embeddings": {"experiments"}}.get(top, set())
     elif not inside or inside[0] in import_table.SHARED:  # These serve all.
         places = {"docs", "embeddings", "experiments", "tests", "tff_het"}
     elif inside[0] in import_table.MAY_IMPORT:

@@ -18,9 +18,9 @@ LOADED_BY_NAME = {
         f"experiments.{paper}.*"
         for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
     ),
-    "experiments.main": tuple(
-        f"experiments.{program}"
-        for program in ("train", "sweep", "reproduce", "report", "list", "heterogeneity")
+    "experiments.main": (
+        *("experiments.train", "experiments.sweep", "experiments.reproduce", "experiments.report"),
+        *("experiments.list", "experiments.heterogeneity", "embeddings.extract"),
     ),
     # It hashes the source of all that takes part in a run.
     "experiments.study.identity": ("//:tff_het", "experiments.run.*"),

@@ -11,6 +11,7 @@ Each takes --help. In a checkout, `uv run tff-het` runs it.
 """
 
 import importlib
+import runpy
 import sys
 from collections.abc import Sequence
 
@@ -28,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first not in _PROGRAMS:
         command_line.refuse(f"Name one of {', '.join(_PROGRAMS)}; found {first}.")
     if first == "embed":
-        return importlib.import_module("embeddings.extract").main([first, *rest])
+        sys.argv[1:] = rest  # It ends the program itself, on signals too.
+        runpy.run_module("embeddings.extract", run_name="__main__", alter_sys=True)
     return importlib.import_module(f"experiments.{first}").main(rest)
 
 

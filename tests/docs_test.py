@@ -62,7 +62,7 @@ NOT_RUN = {
     "python -m experiments.reproduce hdafl.table3 --engine=ray": _CLUSTER,
     "python -m experiments.train --method=hdafl,fed_avg --dataset=npz": "needs a file of the "
     "reader's; your_own.md makes one and trains on it",
-    "python -m experiments.boards.enter": "takes hours; fair_test.py enters a method",
+    "python -m experiments.boards.enter": "needs data; fair_test.py enters a method",
     "bazel ": "needs Bazel, which .ci/run has where apt can install it",
     "openssl": _PRIVATE,
     "export RAY_": _PRIVATE,
