@@ -19,8 +19,11 @@ LOADED_BY_NAME = {
         for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
     ),
     "experiments.main": (
-        *("experiments.train", "experiments.sweep", "experiments.reproduce", "experiments.report"),
-        *("experiments.list", "experiments.heterogeneity", "embeddings.extract"),
+        "embeddings.extract",
+        *(
+            f"experiments.{program}"
+            for program in ("train", "sweep", "reproduce", "report", "list", "heterogeneity")
+        ),
     ),
     # It hashes the source of all that takes part in a run.
     "experiments.study.identity": ("//:tff_het", "experiments.run.*"),

@@ -119,13 +119,8 @@ def test_visibility_is_the_table(small):
         folder: dict(rules((small / folder / "BUILD").read_text()))["package"]["default_visibility"]
         for folder in ("tff_het/datasets", "tff_het/partitions", "experiments")
     }
-    everywhere = {
-        f"//{place}"
-        for place in (
-            ":__pkg__",
-            *(f"{t}:__subpackages__" for t in ("docs", "experiments", "tests")),
-        )
-    }
+    tops = ("docs", "experiments", "tests")
+    everywhere = {"//:__pkg__", *(f"//{top}:__subpackages__" for top in tops)}
     assert set(seen["experiments"]) == everywhere
     assert set(seen["tff_het/partitions"]) == everywhere | {
         "//tff_het/clients:__subpackages__",

@@ -31,8 +31,8 @@ class Data:
       dataset: The data set.
       positive_label: Name of a class: the task is to tell it from all others. Default: all classes.
       data_dir: A folder with one folder for each data set, named as it is, holding the original
-        files. Without it, mnist, fashion_mnist,
-        cifar10 and femnist are downloaded; digits comes with scikit-learn.
+        files. Without it, mnist, fashion_mnist, cifar10 and femnist are downloaded; digits comes
+        with scikit-learn.
       partition: How examples are split over clients. Default: what suits the data set.
       num_clients: Number of clients; 0 with --partition=groups makes each group a client. Default:
         what suits the data set.

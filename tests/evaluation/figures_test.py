@@ -58,7 +58,7 @@ def test_many_clients_are_boxes_alone():
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="no curves"):
         accuracy_over_rounds({})
-    with pytest.raises(ValueError, match="same first dimension"):
+    with pytest.raises(ValueError, match="'a' must have as many values as rounds"):
         accuracy_over_rounds({"a": ([0, 1], [0.5])})
     with pytest.raises(ValueError, match=r"each of the 2 clients; found \{'a': \(1,\)\}"):
         accuracy_by_client({"a": [0.5]}, ["x", "y"])

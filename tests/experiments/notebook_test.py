@@ -47,7 +47,7 @@ def test_it_is_stored_without_outputs():
 def test_every_cell_runs(execute):
     outputs = [output for cell in execute() for output in cell]
     shown = [kind for output in outputs for kind in output.get("data", {})]
-    assert shown.count("image/png") == 3  # Who has what, curves, clients.
+    assert shown.count("image/png") == 3  # Classes of the clients, curves, accuracies.
     assert shown.count("text/markdown") == 1  # A table of verdicts.
     assert shown.count("text/html") == 1  # The paper's figure, as wide as the page at most.
 

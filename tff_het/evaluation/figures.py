@@ -25,9 +25,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MAX_SINGLE_CLIENTS = 20
-_BOX_INCHES = 0.8
-_LONG_METHOD = 10  # Characters that fit under a box,
-_LONG_CLIENT = 4  # and under a client.
 _ACCURACY = "test accuracy (fraction of examples)"
 _TURNED: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
 _BINS = np.linspace(0.0, 1.0, 21)
@@ -51,6 +48,9 @@ def accuracy_over_rounds(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike
     """
     if not curves:
         raise ValueError("There are no curves to draw.")
+    for name, (x, y) in curves.items():
+        if (a := np.size(x)) != (b := np.size(y)):
+            raise ValueError(f"{name!r} must have as many values as rounds; found {b} and {a}.")
     from matplotlib.ticker import MaxNLocator
 
     figure = sheet(7.5, 4.2)
@@ -92,7 +92,7 @@ def accuracy_by_client(
             f"{wrong or f'{len(values)} methods'}."
         )
     one_by_one = len(client_labels) <= _MAX_SINGLE_CLIENTS
-    widths = [1.2 + _BOX_INCHES * len(values)]
+    widths = [1.2 + 0.8 * len(values)]
     if one_by_one:
         widths.append(1.0 + min(0.5, 0.2 + 0.1 * len(values)) * len(client_labels))
     figure = sheet(sum(widths) + (1.5 if one_by_one else 0.0), 4.2)  # The legend.
@@ -198,7 +198,7 @@ def _draw_boxes(ax: "Axes", values: Mapping[str, np.ndarray]) -> None:
     )
     for box, colour in zip(boxes["boxes"], itertools.cycle(COLOURS), strict=False):
         box.set(facecolor=colour, alpha=0.6)
-    long = max(map(len, values)) > _LONG_METHOD
+    long = max(map(len, values)) > 10  # Characters that fit under a box.
     ax.set_xticks(range(1, len(values) + 1), list(values), **(_TURNED if long else {}))
 
 
@@ -219,6 +219,6 @@ def _draw_clients(ax: "Axes", values: Mapping[str, np.ndarray], labels: Sequence
             label=name,
             zorder=2,
         )
-    long = max(map(len, labels)) > _LONG_CLIENT
+    long = max(map(len, labels)) > 4  # Characters that fit under a client.
     ax.set_xticks(places, list(labels), **(_TURNED if long else {}))
     ax.set(xlabel="client", xlim=(-0.6, len(labels) - 0.4))

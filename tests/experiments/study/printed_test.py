@@ -80,9 +80,8 @@ def test_sentences_behind_claims_are_the_papers(paper):
     words = " ".join((pathlib.Path(folder) / TEXTS[paper]).read_text().split())
     table = pathlib.Path(experiments.__path__[0], paper, "claims.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
-    cells = [
-        row[1] if len(row) > 2 else row[0] for row in rows
-    ]  # Also of sentences without a check.
+    # Sentences without a check stand in a table of two columns.
+    cells = [row[1] if len(row) > 2 else row[0] for row in rows]
     quotes = [quote for cell in cells for quote in re.findall(r'"([^"]+)"', cell)]
     assert len(quotes) > 8
     assert [quote for quote in quotes if quote not in words] == []
