@@ -7,13 +7,14 @@ import experiments.study as s
 
 MNIST, FMNIST, CIFAR = "MNIST", "FMNIST", "CIFAR-10"
 FED_AVG, FED_PROX, Q_FFL, WAFFLE = "FedAvg", "FedProx", "q-FFL", "WAFFLe"
+AS_WRITTEN = "WAFFLe, as written"
 BASELINES = (FED_AVG, FED_PROX, Q_FFL)
 METHODS: dict[str, dict[str, Any]] = {
     FED_AVG: {"method": "fed_avg", "factors": None},
     FED_PROX: {"method": "fed_prox", "proximal_strength": 1.0, "factors": None},
     Q_FFL: {"method": "q_ffl", "q": 0.001, "factors": None},
     WAFFLE: {"method": "waffle"},
-    "WAFFLe, as written": {"method": "waffle", "posterior_rate": 1.0},
+    AS_WRITTEN: {"method": "waffle", "posterior_rate": 1.0},
 }
 ACCURACY = "local_test_accuracy_mean"
 MAJORITY, MINORITY = f"{ACCURACY}_majority", f"{ACCURACY}_minority"
@@ -89,14 +90,19 @@ def scales(
 def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.Scale]:
     """Returns the scales of Tables 1 and 2, and of the figures of their runs."""
 
-    def of(which: Size, *data: str, **more: Any) -> tuple[s.Cell, ...]:
+    def of(which: Size, *data: str, rows: Iterable[str] = methods, **more: Any):
         partitions = [f"{name}/{setting}" for setting in settings for name in data]
-        return cells(which, partitions, methods, **more)
+        return cells(which, partitions, rows, **more)
 
-    # As many seeds as would decide the claims that 5 and 3 left undecided, where these are few.
-    quick = of(PAPER, MNIST) + of(CONVOLUTIONS, FMNIST, CIFAR, num_seeds=6)
+    # By their spread, claims that 8 and 6 seeds left undecided need 12 on MNIST and up to 18 on the
+    # others. The row that no such claim compares keeps what it had.
+    judged, literal = ([m for m in methods if (m == AS_WRITTEN) == row] for row in (False, True))
+    quick = of(PAPER, MNIST, rows=judged, num_seeds=12)
+    quick += of(PAPER, MNIST, rows=literal, num_seeds=8)
+    quick += of(CONVOLUTIONS, FMNIST, CIFAR, rows=judged)
+    quick += of(CONVOLUTIONS, FMNIST, CIFAR, rows=literal, num_seeds=6)
     note = "MNIST as in the paper. Others: 30 rounds, 5 % of the clients in each, fewer seeds."
-    return scales(of(SMOKE, *DATA), s.Scale(quick, 8, note), of(PAPER, *DATA))
+    return scales(of(SMOKE, *DATA), s.Scale(quick, 18, note), of(PAPER, *DATA))
 
 
 def printed(
