@@ -21,7 +21,7 @@ _BY_GROUP = {
 _ROUNDS = s.Form(digits=1)
 
 
-def _rounds(cell: str, column: str) -> s.Measure:
+def settled(cell: str, column: str) -> s.Measure:
     """The first measured round with 95 % of the mean of the last ten."""
     goal = s.combined(lambda last: 0.95 * last, s.last_rounds(cell, column))
     return s.until(cell, column, goal, s.rounds_until)
@@ -67,13 +67,13 @@ def _claims(data: str) -> Iterator[s.Claim]:
     yield s.claim(
         f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
         "their own last ten differ by less than a tenth of all rounds.",
-        {"a tenth of all rounds - difference": tenth - abs(_rounds(*waffle) - _rounds(*fed_avg))},
+        {"a tenth of all rounds - difference": tenth - abs(settled(*waffle) - settled(*fed_avg))},
         form=_ROUNDS,
     )
 
 
 _MEAN = {"Mean over the rounds": s.over_rounds}
-_RATES = {**_MEAN, "Rounds to 95 % of its own last ten rounds": (_rounds, _ROUNDS)}
+_RATES = {**_MEAN, "Rounds to 95 % of its own last ten rounds": (settled, _ROUNDS)}
 _SMOOTHNESS = {**_MEAN, "Roughness in points": s.roughness}
 
 

@@ -6,5 +6,4 @@ EXPERIMENT = table6.experiment(
     7,
     "multimodal",
     ["91.83 92.70 93.23", "94.23 94.48 95.26", "94.76 95.15 95.70", "94.70 94.93 95.93"],
-    quick_seeds=30,  # 14 said that 26 would decide whether more factors are better.
 )
