@@ -10,7 +10,6 @@ _ROWS = edge.rows(map(edge.run_name, edge.EPOCHS))
 _SMALL = edge.rows(edge.run_name(e, small=True) for e in _FEW)
 _WITH_INITIAL = {edge.INITIAL: {edge.ENSEMBLE: edge.INITIAL_ACCURACY}, **_ROWS, **_SMALL}
 _INITIAL = {"0.5 points - distance": 0.005 - abs(edge.INITIAL_ACCURACY - 0.15)}
-_LAST = _ROWS["E45F10"]
 _ENSEMBLE = "The ensemble's accuracy almost monotonically increases with E."
 _LOCAL = "The local models' accuracy almost monotonically increases with E."
 _REACHED = "three local models reach the highest accuracy they can, 20%, 20%, 30%"
@@ -45,7 +44,7 @@ EXPERIMENT = s.Experiment(
             "After enough training three local models reach the highest they can: 20, 20, 30 %.",
             {
                 f"0.5 points - distance of {device} from {points} %": 0.005
-                - abs(_LAST[device] - points / 100)
+                - abs(_ROWS["E45F10"][device] - points / 100)
                 for device, points in zip(edge.DEVICES, (20, 20, 30), strict=False)
             },
         ),

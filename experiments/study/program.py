@@ -20,7 +20,7 @@ from absl import logging
 from experiments.run import command_line
 from experiments.study import claims, jobs, rates, runner, store
 from experiments.study.experiment import Experiment, Training
-from experiments.study.store import Status
+from experiments.study.store import FINISHED, Status
 from tff_het.backend import internals
 from tff_het.kinds import Whole
 from tff_het.simulation import runtime
@@ -100,7 +100,7 @@ def _run(run_all: Any, tasks: Sequence[runner.Task], settings: Making, count: in
                 f"{result.status.value}{f' ({result.error})' if result.error else ''}",
                 flush=True,
             )
-            bad += result.status not in (Status.OK, Status.MISSING_DATA)
+            bad += result.status not in (*FINISHED, Status.MISSING_DATA)
     finally:
         left.clear()  # So that nothing is told of them any more.
     print(f"The page: tff-het report --output_dir={settings.output_dir}")
@@ -135,7 +135,7 @@ def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str
             has_goal = isinstance(work, Training) and "goal_accuracy" in work.flags
             if has_goal and rates.recorded(task) is None:
                 state = state.replace("about", "at most")
-        if (status := store.read(task.folder).status) not in (Status.ABSENT, Status.OK):
+        if (status := store.read(task.folder).status) not in (Status.ABSENT, *FINISHED):
             state += f" ({status.value} before)"
         lines.append(f"{task.cell.name}, seed {task.seed}: {state}")
     return "\n".join([*lines, f"{len(tasks)} runs, {_total(left, at_once)}."])

@@ -18,7 +18,7 @@ import numpy as np
 from experiments.study import identity, jobs, runner, sections
 from experiments.study.experiment import Experiment, Scale, Training, Work
 from experiments.study.runner import Outdated
-from experiments.study.store import Results, Run, Status
+from experiments.study.store import FINISHED, Results, Run, Status
 from tff_het.simulation import records
 
 FOLDER = Path(__file__).parents[1] / "results"
@@ -45,7 +45,7 @@ def read(experiment: Experiment, scale: str) -> Results | None:
 
 def is_complete(results: Results) -> bool:
     """Whether every cell has its run with every seed."""
-    return all(run.status is Status.OK for run in results.runs.values())
+    return all(run.status in FINISHED for run in results.runs.values())
 
 
 def merge(experiments: OfScales) -> str:
@@ -59,7 +59,7 @@ def merge(experiments: OfScales) -> str:
         works = {cell.name: cell.work for cell in experiment.scales[results.scale].cells}
         asked = dict(results.runs)
         for (cell, seed), run in results.runs.items():
-            if run.status is Status.OK:
+            if run.status in FINISHED:
                 name, content = identity.name(works[cell]), identity.content(works[cell])
                 about = {**run.record, "run": name, "seed": seed, "work": content}
                 own = dataclasses.replace(run, record=about)
@@ -80,7 +80,8 @@ def write(path: Path, runs: Mapping[tuple[str, int], Run]) -> None:
     shared: dict[str, int] = {}
     lines = []
     for _, run in sorted(runs.items()):
-        record = {k: v for k, v in run.record.items() if k not in ("checksum", "status", "made")}
+        apart = ("checksum", "made", *["status"] * (run.status is Status.OK))
+        record = {k: v for k, v in run.record.items() if k not in apart}
         common = _line({name: record.pop(name) for name in _SHARED if name in record})
         made = shared.setdefault(common, len(shared))
         lines.append(_line({"curves": {}, "tables": {}, "contents": {}, **record, "made": made}))
@@ -109,7 +110,8 @@ def _read(path: Path, stamp: int) -> dict[tuple[str, int], Run]:
                 shared.append(record)
                 continue
             place = record["run"], record["seed"]
-            found[place] = Run(Path(*map(str, place)), Status.OK, shared[record["made"]] | record)
+            status = Status(record.get("status", "ok"))
+            found[place] = Run(Path(*map(str, place)), status, shared[record["made"]] | record)
         except (ValueError, KeyError, IndexError, TypeError) as error:
             why = "is damaged: take the file from the repository again."
             raise ValueError(f"{path}, line {number} {why}") from error
@@ -178,7 +180,7 @@ def _different(members: list[Outdated], data_dir: str | None) -> str:
             tasks = runner.plan(experiment, "one", [one.seed], Path(folder))
             *_, (_, again) = jobs.run_all(tasks, 1, data_dir=data_dir)
             name = f"{one.cell.name}, seed {one.seed}"
-            if again.status is not Status.OK:
+            if again.status is not one.run.status:
                 return f"{name} cannot be made again: {again.error or again.status.value}"
             if wrong := _unequal(one.run, again):
                 return f"{name} gives other bytes now ({wrong})"

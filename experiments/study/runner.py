@@ -20,9 +20,9 @@ from experiments.run import data, one
 from experiments.run.config import RunConfig
 from experiments.study import claims, identity, store
 from experiments.study.experiment import Call, Cell, Experiment, Training, Work
-from experiments.study.store import Results, Run, Status
+from experiments.study.store import FINISHED, Results, Run, Status
 from tff_het.backend.names import tff
-from tff_het.simulation import records, runtime
+from tff_het.simulation import loop, records, runtime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read(experiment: Experiment, scale: str, output_dir: Path) -> Results | None
 def is_done(task: Task, data_dir: str | None) -> bool:
     """Whether there is a result that neither flags, data nor code have left behind."""
     run = store.read(task.folder)
-    if run.status is not Status.OK:
+    if run.status not in FINISHED:
         return False
     try:
         found = _fingerprints(task, data_dir)
@@ -113,7 +113,7 @@ class Outdated(NamedTuple):
 def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
     """Returns the results of one scale that come from other code or settings than there are now."""
     cells, found = {cell.name: cell for cell in experiment.scales[results.scale].cells}, []
-    done = {of: run for of, run in results.runs.items() if run.status is Status.OK}
+    done = {of: run for of, run in results.runs.items() if run.status in FINISHED}
     for (name, seed), run in done.items():
         work = cells[name].work
         if run.record["key"] == identity.key(work, list(run.record["data"].values())):
@@ -161,6 +161,9 @@ def _make(task: Task, data_dir: str | None, note: Callable[[int], None]) -> Run:
         seconds = sum(float(row[name]) for row in rows for name in row if name != "round")
         seconds += time.perf_counter() - began
         return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
+    except loop.DivergedError as error:  # It would again: a result, without numbers.
+        about |= {"metrics": {}, "seconds": time.perf_counter() - began, "error": str(error)}
+        return store.write(task.folder, Status.DIVERGED, key, **about)
     except MissingDataError as error:
         return store.write(task.folder, Status.MISSING_DATA, key, error=str(error))
     except Exception as error:
@@ -177,10 +180,9 @@ def _work(task: Task, data_dir: str | None, note: Callable[[int], None]) -> dict
     if task.start is not None:
         run = store.read(task.start)
         if run.status is not Status.OK:  # Its weights may be left from before it failed.
-            raise ValueError(
-                f"The run in {run.folder}, which this one starts from, is not there: "
-                f"{run.status.value.replace('_', ' ')}."
-            )
+            kind = loop.DivergedError if run.status is Status.DIVERGED else ValueError
+            why = run.status.value.replace("_", " ")
+            raise kind(f"The run in {run.folder}, which this one starts from, is not there: {why}.")
         start = run.files
     if isinstance(work, Training):
         values = {**work.flags, "seed": task.seed, "data_dir": data_dir}

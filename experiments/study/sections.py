@@ -10,7 +10,7 @@ from experiments.study import runner, statistics
 from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Printed, Scale
 from experiments.study.measures import Measure
 from experiments.study.statistics import Estimate, Verdict
-from experiments.study.store import Results, Status
+from experiments.study.store import FINISHED, Results, Status
 
 NOT_HERE = "not at this scale"
 
@@ -209,11 +209,9 @@ def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
 
 
 def _why_not(measure: Measure, results: Results) -> str:
-    statuses = {run.status for (cell, _), run in results.runs.items() if cell in measure.cells}
-    for status in (Status.FAILED, Status.MISSING_DATA, Status.UNFINISHED, Status.ABSENT):
-        if status in statuses:
-            return status.value.replace("_", " ")
-    return "not determined" if statuses else NOT_HERE
+    found = {run.status for (cell, _), run in results.runs.items() if cell in measure.cells}
+    why = [status.value.replace("_", " ") for status in Status if status in found - {Status.OK}]
+    return [*why, "not determined" if found else NOT_HERE][0]
 
 
 def _draw(figure: Figure, results: Results) -> bytes | None:
@@ -239,7 +237,7 @@ def _counts(experiment: Experiment, results: Results) -> str:
 
 def _made(results: Results) -> str:
     """Says where and with which commits the runs were made, and how long they took."""
-    found = [run.record for run in results.runs.values() if run.status is Status.OK]
+    found = [run.record for run in results.runs.values() if run.status in FINISHED]
     commits = sorted({" = ".join(record.get("commits", ["unknown"])) for record in found})
     machines = sorted({record["hardware"] for record in found})
     hours = sum(record["seconds"] for record in found) / 3600

@@ -22,10 +22,14 @@ class Status(enum.Enum):
     """Outcome of a run, as written in `result.json` and on the page."""
 
     OK = "ok"
+    DIVERGED = "diverged"
     FAILED = "failed"
     MISSING_DATA = "missing_data"
     UNFINISHED = "unfinished"
     ABSENT = "not run"
+
+
+FINISHED = (Status.OK, Status.DIVERGED)  # Of these, the first alone has numbers.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +124,7 @@ def write(folder: Path, status: Status, key: str, **values: Any) -> Run:
     """Keeps what became of a run, whole or not at all; where it succeeded, its files' digests."""
     record = {"status": status.value, "key": key, **values}
     folder.mkdir(parents=True, exist_ok=True)
-    if status is Status.OK:
+    if status in FINISHED:
         record["files"] = digests(folder / "files")
     records.write_json(folder / "result.json", record | {"checksum": checksum(record)})
     return Run(folder, status, record)

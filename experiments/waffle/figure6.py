@@ -18,7 +18,6 @@ _BY_GROUP = {
     data: {f"{m}, {group}": (f"{data}/multimodal/{m}", column) for m, group, column in _LINES}
     for data in DATA
 }
-_ROUNDS = s.Form(digits=1)
 
 
 def settled(cell: str, column: str) -> s.Measure:
@@ -68,12 +67,12 @@ def _claims(data: str) -> Iterator[s.Claim]:
         f"Ours: ({data}) WAFFLe converges at a similar rate as FedAvg: their rounds to 95 % of "
         "their own last ten differ by less than a tenth of all rounds.",
         {"a tenth of all rounds - difference": tenth - abs(settled(*waffle) - settled(*fed_avg))},
-        form=_ROUNDS,
+        form=s.Form(1),
     )
 
 
 _MEAN = {"Mean over the rounds": s.over_rounds}
-_RATES = {**_MEAN, "Rounds to 95 % of its own last ten rounds": (settled, _ROUNDS)}
+_RATES = {**_MEAN, "Rounds to 95 % of its own last ten rounds": (settled, s.Form(1))}
 _SMOOTHNESS = {**_MEAN, "Roughness in points": s.roughness}
 
 

@@ -186,22 +186,26 @@ def test_a_function_gets_the_folder_of_its_start(tmp_path):
     assert first.folder != second.folder
     works = {"a": Call(look_at, {"factor": 2}, start=dataclasses.replace(FIRST, flags=DIVERGING))}
     failed, nothing = make_all(tmp_path, **works)
-    assert failed.status is nothing.status is Status.FAILED
-    assert "which this one starts from, is not there: failed." in nothing.error
+    assert failed.status is nothing.status is Status.DIVERGED
+    assert "which this one starts from, is not there: diverged." in nothing.error
 
 
-def test_what_starts_from_a_failed_run_has_failed(tmp_path):
+def test_what_starts_from_a_diverged_run_has_diverged(tmp_path):
     works = {"a": Training(SECOND.flags, start=Training(DIVERGING))}
     first, second = make_all(tmp_path, **works)
-    assert first.status is second.status is Status.FAILED
-    assert first.error.startswith("DivergedError: ")
-    wanted = f"The run in {first.folder}, which this one starts from, is not there: failed."
-    assert second.error == f"ValueError: {wanted}"
+    assert first.status is second.status is Status.DIVERGED
+    assert "training diverged" in first.error
+    wanted = f"The run in {first.folder}, which this one starts from, is not there: diverged."
+    assert second.error == wanted
     # Also where it has left weights, from before it failed.
     starts.write(first.files, starts.Start({"dense_1/kernel": np.zeros(1)}))
+    (first.folder / "result.json").unlink()
+    store.write(first.folder, Status.FAILED, "", error="out of luck")
+    (second.folder / "result.json").unlink()
     with runtime.use("in_process"):
         again = runner.make(plan(tmp_path, [0], **works)[1], data_dir=None)
-    assert again.status is Status.FAILED and again.error == second.error
+    assert again.status is Status.FAILED
+    assert again.error == f"ValueError: {wanted.replace('diverged', 'failed')}"
 
 
 # --- The page ---------------------------------------------------------------------------------

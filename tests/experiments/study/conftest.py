@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Drawing
 import experiments.study as s
 from experiments import report
 from experiments.study import runner, store
+from tff_het.simulation import loop
 
 SEEDS = 3
 
@@ -26,6 +27,8 @@ def value(*, seed: int, folder: pathlib.Path, data_dir: str | None, mean: float)
         raise KeyboardInterrupt
     if orders.get("fail") == mean:
         raise RuntimeError("out of luck & <money>")
+    if orders.get("diverge") == mean:
+        raise loop.DivergedError("train_loss is nan")
     return {"value": mean + np.random.default_rng(seed).normal(0, 0.01)}
 
 

@@ -59,6 +59,23 @@ def test_merging_twice_changes_nothing_and_an_incomplete_table_is_not_shown(kept
     assert not results.is_complete(results.read(make(second=0.4), "smoke"))
 
 
+def test_runs_that_diverged_are_results_and_are_not_made_again(harness, make, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", harness.folder / "results")
+    made = make()
+    harness.order(diverge=0.5)
+    runs = harness.run(made)
+    assert [run.status.value for run in runs] == ["ok"] * 3 + ["diverged"] * 3
+    harness.order()
+    assert [run.status for run in harness.run(made)] == [run.status for run in runs]
+    found = runner.read(made, "smoke", harness.folder)
+    results.merge([(made, found)])
+    again = results.read(made, "smoke")
+    assert results.is_complete(again) and shown(made, again) == shown(made, found)
+    (a, b), _ = shown(made, again)
+    assert "0.7" in a and b == "diverged"
+    assert sections.section(made, again).counts == "6 ok, 3 diverged"
+
+
 def test_a_scale_shows_its_own_seeds_of_runs_that_others_have_more_of(kept):
     made, found = kept
     (scale,) = made.scales.values()
