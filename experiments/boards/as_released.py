@@ -2,18 +2,19 @@
 
 PFLlib releases Ditto and FedProx with a proximal weight (`--mu`) of 0, and many suites report the
 best round on test data and compare with FedAvg that nobody fine-tuned. Each of these is looked at
-by itself: the networks and partitions of our own board, 20 clients, no examples held out, nothing
-tuned.
+by itself: the networks and clients of our own board, no examples held out, nothing tuned. FedProx
+with weight 0 is FedAvg.
 """
 
 from typing import Any
 
 import experiments.study as s
 from experiments.boards.fair import SETTINGS
+from experiments.boards.leaking import best_and_last
 
 _SETTINGS = ("FMNIST, at most 2 classes a client, 20 clients", "FMNIST, Dirichlet .1, 20 clients")
 _AVG, _DITTO, _PROX = "FedAvg", "Ditto", "FedProx"
-_ALONE, _UNHELD = "Ditto, weight 0 (local training alone)", "FedProx, weight 0 (FedAvg)"
+_ALONE = "Ditto, weight 0 (local training alone)"
 _FT_1, _FT_5 = "fine-tuned FedAvg, 1 epoch", "fine-tuned FedAvg, 5 epochs"
 _METHODS: dict[str, dict[str, Any]] = {
     _AVG: {"method": "fed_avg"},
@@ -22,7 +23,6 @@ _METHODS: dict[str, dict[str, Any]] = {
     _DITTO: {"method": "ditto", "proximal_strength": 1},
     _ALONE: {"method": "ditto", "proximal_strength": 0},
     _PROX: {"method": "fed_prox", "proximal_strength": 1},
-    _UNHELD: {"method": "fed_prox", "proximal_strength": 0},
 }
 # Row -> whose accuracy is compared with whose.
 _GAPS = {
@@ -31,27 +31,31 @@ _GAPS = {
     "Fine-tuned FedAvg (5 epochs) above FedAvg": (_FT_5, _AVG),
     "Ditto above fine-tuned FedAvg (5 epochs)": (_DITTO, _FT_5),
     "Ditto with weight 0 above weight 1": (_ALONE, _DITTO),
-    "FedProx with weight 0 above weight 1": (_UNHELD, _PROX),
+    "FedProx with weight 0 above weight 1": (_AVG, _PROX),
 }
-_TRAINING = {"client_learning_rate": 0.1, "batch_size": 100, "local_epochs": 1, "num_clients": 20}
-_SMOKE = {"dataset": "digits", "num_clients": 5, "rounds": 2, "partition": "iid"}
-# As PFLlib counts: each example the same.
-_ACCURACY = "local_test_accuracy_weighted_mean"
+# Of 120 clients, as on our board, the first 20 train; with 20 in all, clients alone had 97.7 %.
+_TRAINING = {"client_learning_rate": 0.1, "batch_size": 100, "local_epochs": 1, "num_clients": 120}
+_SMOKE = {"dataset": "digits", "num_clients": 40, "rounds": 2, "partition": "iid"}
 
 
-def _cells(smoke: bool = False) -> tuple[s.Cell, ...]:
-    own = {x: {**SETTINGS[x], **_TRAINING, "eval_every": 1} for x in _SETTINGS}
-    if smoke:
-        own = dict.fromkeys(_SETTINGS, _TRAINING | _SMOKE)
-    return s.cells("{setting}/{method}", {}, setting=own, method=_METHODS)
+def _cells(is_smoke: bool = False) -> list[s.Cell]:
+    found = []
+    for setting in _SETTINGS:
+        flags = {**SETTINGS[setting], **_TRAINING, "eval_every": 1}
+        if is_smoke:
+            flags = {**_TRAINING, **_SMOKE}
+        for row, method in _METHODS.items():
+            own: dict = {"flags": {**flags, **method}, "clients": 20, "scales_with": "flags"}
+            found.append(s.call(f"{setting}/{row}", best_and_last, flags["dataset"], **own))
+    return found
 
 
 def _last(method: str, setting: str) -> s.Measure:
-    return s.metric(f"{setting}/{method}", _ACCURACY)
+    return s.metric(f"{setting}/{method}", "last")
 
 
 def _best(method: str, setting: str) -> s.Measure:
-    return s.best_round(f"{setting}/{method}", _ACCURACY)
+    return s.metric(f"{setting}/{method}", "best")
 
 
 def _gap(row: str, setting: str) -> s.Measure:
@@ -72,7 +76,7 @@ EXPERIMENT = s.Experiment(
     "boards.as_released",
     "What others' defaults and habits add",
     scales={
-        "smoke": s.Scale(_cells(smoke=True), 1, "Only to see that it runs: digits."),
+        "smoke": s.Scale(_cells(is_smoke=True), 1, "Only to see that it runs: digits."),
         "paper": s.Scale(_cells(), 5, "50 rounds, 5 seeds, rate 0.1 for all."),
     },
     tables=[

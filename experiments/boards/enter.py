@@ -3,9 +3,9 @@
   python -m experiments.boards.enter --plugin=mine.py --method=mine --own=strength=0.1 \\
       --setting="FMNIST, Dirichlet .1, 20 clients" --data_dir=data --output_dir=out
 
-Your method gets as many trials as all others: three rates, and one with the value of --own. The
-page is OUTPUT_DIR/board/index.html. --seeds=2 takes the first two seeds of all. Runs of the board
-itself in OUTPUT_DIR win over those of the project.
+Your method gets as many trials as all others: three rates, and the best of these with the value of
+--own. The page is OUTPUT_DIR/board/index.html. --seeds=2 takes the first two seeds of all. Runs of
+the board itself in OUTPUT_DIR win over those of the project.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--own takes name=value, found {settings.own!r}.")
     if settings.method in fair.METHODS or settings.method not in METHODS:
         raise ValueError(f"--method names a method of --plugin; found {settings.method!r}.")
-    mine = {settings.method: {name: value} if name else {}}
+    mine = {settings.method: fair.Tuned(name, None, value)}
     chosen = settings.setting or tuple(fair.SETTINGS)
     board = fair.EXPERIMENT.scales["paper"]
     cells = fair.cells(mine, chosen, plugin=",".join(settings.plugin))

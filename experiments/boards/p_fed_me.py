@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import experiments.study as s
-from experiments.boards.leaking import adapted_on_test
+from experiments.boards.leaking import best_and_last
 
 _DATA = {"MNIST": "mnist", "FMNIST": "fashion_mnist"}
 _METHODS = {"FedAvg": "fed_avg", "Per-FedAvg": "per_fed_avg", "pFedMe": "p_fed_me"}
@@ -42,10 +42,9 @@ def _cells(data: dict[str, dict[str, Any]]) -> list[s.Cell]:
             flags = {**_TRAINING, **own, **_flags(method, rate)}
             if method == _LEAKING:
                 data_set = own["dataset"]
-                call = s.call(
-                    f"{name}/{row}", adapted_on_test, data_set, scales_with="flags", flags=flags
-                )
-                found.append(call)
+                leaky: dict = {"flags": flags, "adapts_on_test": True}
+                cell = f"{name}/{row}"
+                found.append(s.call(cell, best_and_last, data_set, scales_with="flags", **leaky))
             else:
                 found += s.cells(f"{name}/{row}", flags)
     return found

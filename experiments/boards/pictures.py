@@ -4,7 +4,6 @@ Boards are given as setting -> method -> measure. Of the settings in which all m
 picture shows those with the most methods.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,21 +60,28 @@ def critical_difference(num_methods: int, num_settings: int, level: float = 0.05
 def wins(of: Values) -> np.ndarray:
     """Returns [methods, methods]: settings in which the row is above the column.
 
-    It is where the p-value of their differences, paired by seed and corrected for the number of the
-    setting's pairs, is below 0.05. Seeds with which one of the two diverged do not count.
+    It is where the p-value of their differences, paired by seed and corrected for the number of a
+    row's pairs in a setting, is below 0.05. Seeds with which one of the two diverged do not count.
     """
     above = np.zeros([len(of.methods)] * 2, int)
     for found in of.found:
-        pairs, tests = [*itertools.combinations(range(len(found)), 2)], []
-        for one, other in pairs:
-            gaps = found[one] - found[other]
-            p = statistics.paired_t_test(gaps[np.isfinite(gaps)])
-            tests.append(1.0 if p is None else p)
-        for (one, other), p in zip(pairs, differences.holm(tests), strict=True):
-            if p < 0.05:
-                better = np.nanmean(found[one] - found[other]) > 0
-                above[(one, other) if better else (other, one)] += 1
+        for one, own in enumerate(found):
+            others = [k for k in range(len(found)) if k != one]
+            gaps = [(own - found[k])[np.isfinite(own - found[k])] for k in others]
+            tests = [statistics.paired_t_test(gap) for gap in gaps]
+            corrected = differences.holm([1.0 if p is None else p for p in tests])
+            for other, gap, p in zip(others, gaps, corrected, strict=True):
+                above[one, other] += p < 0.05 and np.mean(gap) > 0
     return above
+
+
+def mean_gaps(of: Values) -> np.ndarray:
+    """Returns [methods, methods]: by how much the row is above the column, over all settings.
+
+    A diverged run, which is NaN, counts as 0.
+    """
+    mean = np.nan_to_num(of.found).mean(axis=(0, 2))
+    return mean[:, np.newaxis] - mean
 
 
 def ranks(title: str, board: Board) -> s.Figure:
@@ -125,20 +131,23 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
 
 
 def above(title: str, board: Board) -> s.Figure:
-    """Returns in how many settings each method, a row, is above each other one, a column."""
+    """Returns how far each method, a row, is above each other one, a column, and where it wins."""
 
     def draw(results: s.Results) -> "Drawing | None":
         if (of := values(board, results)) is None:
             return None
         order = np.argsort(mean_ranks(of), kind="stable")
-        names = [of.methods[k] for k in order]
+        names, square = [of.methods[k] for k in order], np.ix_(order, order)
         figure, ax = _figure(0.3 * len(names) + 2.5, 0.3 * len(names) + 2)
-        counts = wins(of)[np.ix_(order, order)]
-        image = ax.imshow(counts, cmap="Blues", vmin=0, vmax=len(of.settings))
+        gaps, counts = 100 * mean_gaps(of)[square], wins(of)[square]
+        largest = min(10.0, np.abs(gaps).max()) or 1.0
+        image = ax.imshow(gaps, cmap="PuOr", vmin=-largest, vmax=largest)
+        for row, column in zip(*np.nonzero(counts), strict=True):
+            ax.text(column, row, counts[row, column], ha="center", va="center", fontsize="small")
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
-        label = f"settings, of {len(of.settings)}, in which the row is above the column"
-        figure.colorbar(image, ax=ax, label=label, ticks=range(len(of.settings) + 1))
+        label = f"points of the row above the column, mean over {len(of.settings)} settings"
+        figure.colorbar(image, ax=ax, label=label, extend="both")
         return figure
 
     return s.Figure(title, _OURS, draw)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from experiments.run import processes, setup
 from tff_het import seeding
@@ -24,6 +25,7 @@ def tuned(
     data_dir: str | None,
     flags: Flags,
     trials: Sequence[Flags],
+    last_trial: Sequence[Flags] = (),
     trial_rounds: int,
     clients: int,
     new_clients: int,
@@ -39,6 +41,7 @@ def tuned(
     Args:
       flags: Of `experiments.train`, for all trials.
       trials: More flags.
+      last_trial: For each trial what comes last if that one is best so far: flags over its own.
       trial_rounds: Rounds of each trial. What it chooses is trained from the start; where that
         diverges, the trial that came next is taken.
       clients: How many clients train, from the first.
@@ -47,14 +50,15 @@ def tuned(
         tested; 0 leaves it to what adapts clients.
 
     Returns:
-      Accuracies in [0, 1] after the last round, which trial was chosen, counted from 1, how many
-      trials diverged, and the bytes that a client receives and sends in a round without metrics.
-      Where all diverged, the number of these and the bytes alone.
+      Accuracies in [0, 1] after the last round, which trial was chosen, counted from 1, and its
+      rate, how many trials diverged, and the bytes that a client receives and sends in a round
+      without metrics. Where all diverged, the number of these and the bytes alone; where a new
+      client's model did, no accuracy of these.
     """
-    diverged: set[int] = set()
+    tried, best, diverged = [*trials], dict[int, float](), set[int]()
 
     def train(number: int, rounds: int) -> tuple[setup.Setup, Population, FederatedProcess, Any]:
-        own = {**flags, **trials[number - 1], "rounds": rounds, "eval_every": rounds}
+        own = {**flags, **tried[number - 1], "rounds": rounds, "eval_every": rounds}
         made = setup.of_flags(own, seed=seed, data_dir=data_dir)
         first = made.population[:clients]
         (process,) = processes.build(dataclasses.replace(made, population=first)).values()
@@ -70,12 +74,18 @@ def tuned(
     def validation(result: Any) -> float:
         return float(np.nanmean(result.evaluation.local["validation"].accuracy))
 
-    best = {}
-    for number in range(1, len(trials) + 1):
-        made, first, process, result = train(number, trial_rounds)
+    def attempt(number: int) -> None:
+        *_, result = train(number, trial_rounds)
         if result is not None:
             best[number] = validation(result)
-    for number in sorted(best, key=lambda one: -best[one]):
+
+    for number in range(1, len(trials) + 1):
+        attempt(number)
+    if last_trial:
+        lead = max(best, key=best.__getitem__, default=1)
+        tried.append({**tried[lead - 1], **last_trial[lead - 1]})
+        attempt(len(tried))
+    for number in sorted(best, key=lambda one: -best[one]) or [1]:
         made, first, process, result = train(number, int(flags["rounds"]))
         if result is not None:
             break
@@ -97,11 +107,15 @@ def tuned(
         seed=seed,
         clients=joined,
     )["test"]
+    adapted = {"new_clients": float(np.nanmean(new.accuracy))}
     return {
         "accuracy": found["mean"],
+        "accuracy_by_example": found["weighted_mean"],
         "worst_decile": found["worst_decile"],
-        "new_clients": float(np.nanmean(new.accuracy)),
+        # A model that has diverged at a new client would count as one that predicts class 0.
+        **(adapted if np.isfinite(new.loss[new.num_examples > 0]).all() else {}),
         "validation": validation(result),
+        "client_learning_rate": float(tried[number - 1]["client_learning_rate"]),
         "trial": number,
         "diverged": len(diverged),
         "bytes": moved,
@@ -134,7 +148,8 @@ def _joining(
         (sent,) = longer.client_update(download, feeding.arguments(taking, [train]))
         return sent["state"]
 
-    if not epochs:
+    # Nothing that it keeps could be made by training.
+    if not epochs or not tf.nest.flatten(begin(0)[:2]):
         return begin
     training = dataclasses.replace(made.training, epochs=epochs, steps=None)
     if any(spec.local and spec.trainable for spec in process.model.specs):

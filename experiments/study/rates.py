@@ -111,7 +111,8 @@ def rate(work: Work, measured: Callable[..., Probe]) -> Rate | None:
         return _of_training(work.flags, measured)
     if work.scales_with == "flags":
         flags, given = Training(work.arguments["flags"]).flags, work.arguments
-        one, trials = _of_training(flags, measured), len(given.get("trials", ()))
+        one = _of_training(flags, measured)
+        trials = len(given.get("trials", ())) + bool(given.get("last_trial"))
         more = trials * given["trial_rounds"] / int(flags["rounds"]) if trials else 0
         return one._replace(start=(1 + trials) * one.start, rest=(1 + more) * one.rest)
     if work.scales_with is None or work.start is not None:

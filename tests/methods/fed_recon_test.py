@@ -117,6 +117,22 @@ def test_equals_tff(local, epochs):
             assert not np.allclose(found, old, atol=1e-3)
 
 
+def test_a_client_predicts_with_what_it_reconstructs():
+    """As in a round, from the same start and on the same global variables, whatever it has kept."""
+    process = build(2, *[tff.learning.optimizers.build_sgdm(0.1)] * 2)
+    state, examples = process.initialize(), make_examples(8)
+    fresh = process.init_state(3, SEED, state)
+    client = collections.OrderedDict(
+        client=np.int32(3), seed=np.zeros(2, np.int32), examples=examples, state=fresh
+    )
+    (sent,) = process.client_update(process.download(state), [client])
+    other = fresh._replace(model=tf.nest.map_structure(lambda v: v + 1.0, fresh.model))
+    weights, adapted = process.adapt(state, other, examples, client=3)
+    for found, wanted in ((adapted.model, sent["state"].model), (weights, state.weights)):
+        for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_nothing_is_read_of_what_was_kept():
     """Another state gives the same update and the same new state."""
     process = build(1, *[tff.learning.optimizers.build_sgdm(0.1)] * 2)

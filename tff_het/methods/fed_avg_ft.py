@@ -9,7 +9,10 @@ Adaptation (2020), section 3.1, among others.
 | w_i             | w after `fine_tuning_epochs` of SGD at client i, which is not kept |
 """
 
-from tff_het.kinds import Count
+import dataclasses
+
+from tff_het.backend.names import tff
+from tff_het.kinds import Count, Positive
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -25,6 +28,7 @@ def build_fed_avg_ft(
     *,
     seed: int,
     fine_tuning_epochs: Count = 1,
+    fine_tuning_rate: Positive | None = None,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -34,10 +38,15 @@ def build_fed_avg_ft(
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, and of fine-tuning.
       fine_tuning_epochs: Passes over the client's training examples.
+      fine_tuning_rate: Learning rate of fine-tuning, by SGD without momentum; as `training` by
+        default.
     """
     warn_if(not fine_tuning_epochs, "fed_avg_ft with 0 epochs is federated averaging.")
     model = architecture.model(local=())
     work = local_sgd(model, training)
+    if fine_tuning_rate is not None:
+        sgd = tff.learning.optimizers.build_sgdm(fine_tuning_rate)
+        training = dataclasses.replace(training, optimizer=sgd)
     if fine_tuning_epochs:
         work = work._replace(adapt=fine_tuning(model, training, fine_tuning_epochs))
     return compose(

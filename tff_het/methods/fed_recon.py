@@ -11,9 +11,8 @@ Partially Local Federated Learning (2021); the algorithm of TFF's `build_fed_rec
 | support set, query set             | all of the client's examples in both              |
 
 The baseline of methods that keep what is local. A client's `work` state is what its local variables
-start from in each round. What it made of them in its last round stays as its state for evaluation
-alone: training does not read it. Before a client is asked it would make its
-part again, with the global variables of that moment (`evaluation.new_client`).
+start from in each round. Before a client predicts it makes its part again, with the global
+variables of that moment.
 """
 
 from collections.abc import Sequence
@@ -62,10 +61,15 @@ def build_fed_recon(
         )
         return sends_change(before, after, metrics, state)
 
+    def adapt(download, examples, client, seed, state) -> Variables:
+        before = Variables(download.weights, state.work)
+        own = (examples, client, seed, download.round)
+        return fit(model, reconstruction, before, *own, trains=is_local)[0]
+
     def init(client, seed, server_state) -> ClientState:
         state = starts_with_nothing(client, seed, server_state)
         return state._replace(work=server_state.initial_local)
 
-    work = ClientWork(train, init, reads_for(training, reconstruction))
+    work = ClientWork(train, init, reads_for(training, reconstruction), adapt=adapt)
     step = apply_update(model, server_optimizer)
     return compose(model, work, seed=seed, aggregator=aggregator, server_step=step)

@@ -11,24 +11,29 @@ from tff_het import methods
 
 FLAGS = {**fair.SETTINGS["FMNIST, Dirichlet .1, 20 clients"], "dataset": "digits"}
 FLAGS |= {"partition": "iid", "num_clients": 6, "local_steps": 5, "rounds": 3, "eval_every": 3}
+FLAGS["clients_per_round"] = 4
 FLAGS |= {"validation_fraction": 0.2}
 del FLAGS["dirichlet.alpha"]
 
 
-def _run(method: str, *rates: str, joining_epochs: int = 2) -> dict[str, float]:
+def _run(method: str, *rates: str, joining_epochs: int = 2, **more) -> dict[str, float]:
     trials = [{"client_learning_rate": rate} for rate in rates]
     flags = {**FLAGS, "method": method}
     given = {"seed": 0, "data_dir": None, "flags": flags, "trials": trials, "trial_rounds": 2}
+    given |= more
     return tuned(**given, clients=4, new_clients=2, joining_epochs=joining_epochs)
 
 
 def test_every_method_has_four_trials_of_settings_that_fit():
-    cells = fair.EXPERIMENT.scales["paper"].cells
+    cells = [cell for cell in fair.EXPERIMENT.scales["paper"].cells if "/" in cell.name]
     for cell in cells:
         arguments = cell.work.arguments
-        assert len(arguments["trials"]) == 4
-        for trial in arguments["trials"]:
+        trials, last = arguments["trials"], arguments["last_trial"]
+        assert len(trials) == len(last) == 3
+        for trial, one in zip(trials, last, strict=True):
             RunConfig.of(**{**arguments["flags"], **trial})
+            RunConfig.of(**{**arguments["flags"], **trial, **one})
+            assert trial | one not in trials
     # The same algorithm as fed_per; not federated; without meaning for this network.
     left_out = {"hdafl", "centralized", "fed_bn"}
     assert {cell.name.split("/")[1] for cell in cells} == set(methods.names()) - left_out
@@ -41,6 +46,15 @@ def test_the_trial_that_is_best_on_validation_examples_is_tested():
     alone = _run("fed_avg", "0.1")
     assert alone == {**found, "trial": 1, "diverged": 0}
     assert alone["accuracy"] > 0.3 and alone["new_clients"] > 0.3
+
+
+def test_the_last_trial_follows_the_best_of_the_others():
+    further = [{"client_learning_rate": rate} for rate in ("0.2", "1e-6")]
+    found = _run("fed_avg", "0.1", "1e30", last_trial=further)
+    assert found["client_learning_rate"] == {1: 0.1, 3: 0.2}[found["trial"]]
+    assert found["diverged"] == 1 and found["accuracy"] > 0.3
+    worse = _run("fed_avg", "1e30", "0.1", last_trial=further)
+    assert worse["trial"] == 2 and worse["accuracy_by_example"] > 0.3
 
 
 def test_where_all_trials_diverge_the_board_says_so():
@@ -74,7 +88,8 @@ METHODS.register("entering", build)
 @pytest.mark.slow
 def test_a_plugins_method_enters_the_board(tmp_path, monkeypatch):
     name = "FMNIST, Dirichlet .1, 20 clients"
-    monkeypatch.setitem(fair.SETTINGS, name, {**FLAGS, "num_clients": 40, "local_steps": None})
+    own = {"num_clients": 40, "clients_per_round": 20, "local_steps": None}
+    monkeypatch.setitem(fair.SETTINGS, name, FLAGS | own)
     monkeypatch.setitem(fair._TRAINING, "selection_examples", 50)
     (tmp_path / "entering.py").write_text(PLUGIN)
     argv = [f"--plugin={tmp_path / 'entering.py'}", "--method=entering", f"--setting={name}"]

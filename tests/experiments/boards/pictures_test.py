@@ -30,9 +30,13 @@ def test_ranks_and_wins():
     of = pictures.values(BOARD, results("one", "two"))
     # c is second in one and last in two; a and b have equal means in two.
     np.testing.assert_allclose(pictures.mean_ranks(of), [1.25, 2.25, 2.5])
-    # In two, a and b are above c: p is .003 and .005, and three times that corrected. In one, a's
-    # lead over b does not vary, which has no test, and the others vary too much.
+    # In two, a and b are above c: p is .003 and .005, and twice that corrected. In one, a's lead
+    # over b does not vary, which has no test, and the others vary too much.
     np.testing.assert_array_equal(pictures.wins(of), [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    # The mean over both is .78, .58 and .366667.
+    gaps = pictures.mean_gaps(of)
+    np.testing.assert_allclose(gaps[0], [0, 0.2, 0.78 - 0.366667], atol=1e-6)
+    np.testing.assert_array_equal(gaps, -gaps.T)
 
 
 def test_a_run_that_diverged_counts_as_0_and_against_nobody():
