@@ -31,10 +31,12 @@ def local(w, examples, strength: float, rate: float, inner: int):
 
 
 @pytest.mark.parametrize(
-    ("beta", "kept"), [pytest.param(1.0, "u", marks=pytest.mark.slow), (1.5, "theta")]
+    ("beta", "kept", "weights"),
+    [pytest.param(1.0, "u", "equal", marks=pytest.mark.slow), (1.5, "theta", "examples")],
 )
-def test_equals_the_formulas(beta, kept):
-    process = build("p_fed_me", server_mixing=beta, predict_with=kept, **SETTINGS)
+def test_equals_the_formulas(beta, kept, weights):
+    own = {"predict_with": kept, "client_weights": weights}
+    process = build("p_fed_me", server_mixing=beta, **own, **SETTINGS)
     state, states = federate(process)
     w, own = start_of(process), {}
     for cohort in COHORTS:
@@ -43,7 +45,9 @@ def test_equals_the_formulas(beta, kept):
             u, theta = local(w, examples_of(client), *SETTINGS.values())
             own[client] = u if kept == "u" else theta
             sent.append(u)
-        mean = [np.mean(of, axis=0) for of in zip(*sent, strict=True)]
+        counts = [len(examples_of(client)["y"]) for client in cohort]
+        counts = None if weights == "equal" else counts
+        mean = [np.average(of, axis=0, weights=counts) for of in zip(*sent, strict=True)]
         w = [(1 - beta) * a + beta * b for a, b in zip(w, mean, strict=True)]
     for found, wanted in zip(state.weights.trainable, w, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-5)

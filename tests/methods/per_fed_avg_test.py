@@ -33,10 +33,14 @@ def meta_gradient(w, taken, exact: bool):
     return [g - ALPHA * (a - b) / (2 * DELTA) for g, a, b in pairs]
 
 
-@pytest.mark.parametrize("variant", ["first_order", "hessian_free"])
-def test_equals_the_formulas(variant):
+@pytest.mark.parametrize(
+    ("variant", "weights"),
+    [("first_order", "equal"), ("first_order", "examples"), ("hessian_free", "equal")],
+)
+def test_equals_the_formulas(variant, weights):
     exact = variant == "hessian_free"
-    process = build("per_fed_avg", adaptation_rate=ALPHA, variant=variant, difference=DELTA)
+    own = {"variant": variant, "difference": DELTA, "client_weights": weights}
+    process = build("per_fed_avg", adaptation_rate=ALPHA, **own)
     state, states = federate(process)
     w = start_of(process)
     for cohort in COHORTS:
@@ -50,7 +54,9 @@ def test_equals_the_formulas(variant):
                 taken = [next(stream) for _ in range(3 if exact else 2)]
                 own = moved(own, meta_gradient(own, taken, exact), -RATE)
             sent.append(own)
-        w = [np.mean(of, axis=0) for of in zip(*sent, strict=True)]
+        counts = [len(examples_of(client)["y"]) for client in cohort]
+        counts = None if weights == "equal" else counts
+        w = [np.average(of, axis=0, weights=counts) for of in zip(*sent, strict=True)]
     for found, wanted in zip(state.weights.trainable, w, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-4 if exact else 1e-5)
     # One step on the first batch of the training examples, which are four in a step.

@@ -50,6 +50,7 @@ def build_p_fed_me(
     inner_steps: Whole = 5,
     server_mixing: NotNegative = 1.0,
     predict_with: Literal["theta", "u"] = "theta",
+    client_weights: Literal["equal", "examples"] = "equal",
     aggregator: AggregationFactory | None = None,
 ) -> FederatedProcess:
     """Builds pFedMe: personal models are proximal points of the shared one.
@@ -62,7 +63,8 @@ def build_p_fed_me(
       inner_steps: K, how many steps on theta a batch gets.
       server_mixing: beta, which may exceed 1.
       predict_with: What a client keeps and predicts with; u, as in code that others released.
-      aggregator: The mean of all clients, each counting the same, by default.
+      client_weights: What clients count by in the mean; by examples in code that others released.
+      aggregator: The mean of all clients by default.
 
     Raises:
       ValueError: If the clients' optimizer is not plain SGD, or examples are to be acquired.
@@ -71,7 +73,9 @@ def build_p_fed_me(
     if not is_sgd(training.optimizer):
         raise ValueError("p_fed_me moves clients by its own rule: leave momentum and others out.")
     model = architecture.model(local=())
-    shared = equally_weighted(local_sgd(model, training))
+    is_equal = client_weights == "equal"
+    shared = local_sgd(model, training)
+    shared = equally_weighted(shared) if is_equal else shared
 
     def envelope_steps(rate) -> steps.Steps:
         def step(carry, batches, seeds, client):
@@ -102,7 +106,8 @@ def build_p_fed_me(
         result = sends_change(before, u, metrics, state)
         own = u if predict_with == "u" else theta
         kept = state._replace(work=Personal(own.global_weights, ()))
-        return result._replace(weight=tf.sign(result.weight), state=kept)
+        weight = tf.sign(result.weight) if is_equal else result.weight
+        return result._replace(weight=weight, state=kept)
 
     init = starts_from_globals(shared)
     return compose(

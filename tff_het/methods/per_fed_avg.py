@@ -41,6 +41,7 @@ def build_per_fed_avg(
     adaptation_steps: Whole = 1,
     variant: Literal["first_order", "hessian_free"] = "first_order",
     difference: Positive = 1e-3,
+    client_weights: Literal["equal", "examples"] = "equal",
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -53,13 +54,16 @@ def build_per_fed_avg(
       adaptation_steps: Steps after which a client predicts, on its training examples.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
       difference: delta, the size of these differences, for hessian_free.
-      aggregator: The mean of all clients, each counting the same, by default.
+      client_weights: What clients count by in the mean; by examples in code that others released.
+      aggregator: The mean of all clients by default.
 
     Raises:
       ValueError: If examples are to be acquired.
     """
     model = architecture.model(local=())
-    shared = equally_weighted(local_sgd(model, training))
+    is_equal = client_weights == "equal"
+    shared = local_sgd(model, training)
+    shared = equally_weighted(shared) if is_equal else shared
     own_steps = LocalTraining(
         tff.learning.optimizers.build_sgdm(adaptation_rate),
         batch_size=training.batch_size,
@@ -102,7 +106,7 @@ def build_per_fed_avg(
         of = meta_steps(download.round)
         after, metrics = steps.run(model, training, of, before, examples, client, seed)
         result = sends_change(before, after, metrics, state)
-        return result._replace(weight=tf.sign(result.weight))
+        return result._replace(weight=tf.sign(result.weight)) if is_equal else result
 
     def adapt(download, examples, client, seed, state):
         before = Variables(download.weights, state.model)
