@@ -27,7 +27,7 @@ _BELOW = "below each panel of divergence, devices and ensemble, which is best at
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure10",
     "Figure 10: weight divergence and the ensemble",
-    scales=edge.scales(lambda size: [size.run(frequency=f) for f in edge.FREQUENCIES], 30),
+    scales=edge.scales(lambda size: [size.run(frequency=f) for f in edge.FREQUENCIES], 24),
     tables=[
         edge.table("Divergence, E = 45", _BY_LAYER, _FORM),
         edge.table("Accuracy on the whole test set", _ACCURACIES),

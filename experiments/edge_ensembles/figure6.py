@@ -19,7 +19,7 @@ EXPERIMENT = s.Experiment(
     "edge_ensembles.figure6",
     "Figure 6: ensembling frequency",
     scales=edge.scales(
-        lambda size: [*(size.run(frequency=f) for f in edge.FREQUENCIES), size.run(epochs=1)], 30
+        lambda size: [*(size.run(frequency=f) for f in edge.FREQUENCIES), size.run(epochs=1)], 24
     ),
     tables=[edge.table(_TABLE, _SHOWN)],
     claims=[

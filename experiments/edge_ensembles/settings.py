@@ -175,8 +175,8 @@ def scales(
 ) -> dict[str, s.Scale]:
     """Returns the scales of a figure, from its cells at a size.
 
-    `quick_seeds` was fixed after earlier ones, 3 or 17: half as many again as their variance said
-    would decide the figure's open claims, and at most 30.
+    `quick_seeds` was fixed after earlier ones: after three, half as many again as their variance
+    said would decide the figure's open claims, those that take at most 30; later that number.
     """
     seeds = {name: size.num_seeds for name, size in SIZES.items()} | {"quick": quick_seeds}
     return {n: s.Scale(tuple(cells(z)), seeds[n], z.note) for n, z in SIZES.items()}
