@@ -49,9 +49,8 @@ def lines(what: str) -> Mapping[str, str]:
     found = {}
     for name in papers.names():
         path = Path(__file__).parent / f"{name.replace('.', '/')}.py"
-        found[name] = (
-            ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        ).partition("\n")[0]
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        found[name] = text.partition("\n")[0]
     return found
 
 

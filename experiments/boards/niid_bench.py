@@ -75,9 +75,5 @@ EXPERIMENT = s.Experiment(
         _table("Best round on test data, as the baseline reports it", s.best_round, compare=True),
         _table("Last round", s.metric, compare=False),
     ],
-    printed=[
-        value
-        for row, quote in _PRINTED.items()
-        for value in s.printed(row, [*_COLUMNS], quote, "Flower's niid_bench")
-    ],
+    printed=s.printed(_PRINTED, [*_COLUMNS], "Flower's niid_bench"),
 )

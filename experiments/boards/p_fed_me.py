@@ -97,9 +97,8 @@ EXPERIMENT = s.Experiment(
         value
         for row, of in itertools.product(_METHODS, _LENGTHS)
         for value in s.printed(
-            row,
+            {row: _PRINTED[row.partition(",")[0]]},
             [f"{data}, {of}" for data in _DATA],
-            _PRINTED[row.partition(",")[0]],
             "as PerMFL's repository quotes it",
         )
     ],

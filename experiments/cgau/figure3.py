@@ -63,10 +63,7 @@ def _of(name: str, number: str) -> s.Measure:
     return s.metric("xor", f"{name}_{number}")
 
 
-_COST = {
-    f"{row[:4]} - {row}": _of("cgau", "accuracy") - _of(x, "accuracy")
-    for row, x in _WITHOUT.items()
-}
+_COST = {f"CGAU - {r}": _of("cgau", "accuracy") - _of(x, "accuracy") for r, x in _WITHOUT.items()}
 _LEADS = [_of(name, "lead") for name in _WITHOUT.values()]
 # Twice the smaller of the two leads, below 0 where both are the same client's.
 _APART = abs(_LEADS[0] - _LEADS[1]) - abs(_LEADS[0] + _LEADS[1])

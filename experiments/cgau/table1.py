@@ -58,6 +58,6 @@ EXPERIMENT = s.Experiment(
         s.table("Γ", {_GAMMA: "gamma"}, COLUMNS, _of, _FORM),
         s.table(_CLASSES, {_EMD: "emd"}, COLUMNS, _of, s.Form(digits=3), compare=False),
     ],
-    printed=list(s.printed(_GAMMA, [*COLUMNS], _QUOTE, "Table 1")),
+    printed=s.printed({_GAMMA: _QUOTE}, [*COLUMNS], "Table 1"),
     claims=[s.claim("Γ falls as shuffling rises, from each level to the next.", _FALL, form=_FORM)],
 )

@@ -12,7 +12,6 @@ from tff_het.evaluation import divergence
 
 _RUN = edge.run_name()
 _SHOWN = {"Model of D1": "D1", "Ensemble": "ensemble", "Model of D3": "D3"}
-_ARRAYS = {title: (_RUN, f"{of}_activations") for title, of in _SHOWN.items()}
 _ALIKE = {d: s.metric(_RUN, f"{d}_activations") for d in edge.DEVICES}
 _BOTH = "D1_and_D3_activations"
 _FORM = s.Form(digits=3)
@@ -42,7 +41,11 @@ EXPERIMENT = s.Experiment(
         s.heat_maps(
             "Activations of the last hidden layer, seed 0",
             "D1's model is similar to the ensemble, and fairly different from D3's.",
-            lambda results: edge.arrays(results, _ARRAYS),
+            lambda results: {
+                title: of[f"{device}_activations"]
+                for of in results.saved([_RUN], observed.ARRAYS).values()
+                for title, device in _SHOWN.items()
+            },
             xlabel="unit of the last hidden layer",
             ylabel="test image of class 1",
             label="output",

@@ -2,13 +2,13 @@
 
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
+from experiments.edge_ensembles.observed import ARRAYS
 
 _RANDOM, _ACTIVE = (
     {d: s.metric(f, f"{d}_imbalance") for d in edge.DEVICES} for f in (edge.RANDOM, edge.ENTROPY)
 )
 _IMBALANCE = {edge.RANDOM: _RANDOM, edge.ENTROPY: _ACTIVE}
 _CLAIM = "Active learning acquires unbalanced classes: more so than random choice does."
-_ARRAYS = {function: (function, "D1_acquired") for function in _IMBALANCE}
 _TABLE = "Imbalance of classes in an acquisition (total variation distance from even classes, %)"
 
 EXPERIMENT = s.Experiment(
@@ -21,7 +21,9 @@ EXPERIMENT = s.Experiment(
         s.heat_maps(
             "Acquired images by class and acquisition at D1, seed 0",
             "10 acquisitions of one device, each unbalanced in a different way.",
-            lambda results: {f: a.T for f, a in edge.arrays(results, _ARRAYS).items()},
+            lambda results: {
+                f: of["D1_acquired"].T for f, of in results.saved(_IMBALANCE, ARRAYS).items()
+            },
             xlabel="acquisition, from 0",
             ylabel="class",
             label="acquired images",

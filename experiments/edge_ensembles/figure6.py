@@ -3,10 +3,10 @@
 import experiments.study as s
 from experiments.edge_ensembles import settings as edge
 
-_ROWS = edge.rows(f"E45F{frequency}" for frequency in edge.FREQUENCIES)
+_ROWS = {run: edge.accuracies(run) for run in (f"E45F{f}" for f in edge.FREQUENCIES)}
 # Mean over layers and devices.
 _DIVERGENCE = {
-    run: s.mean([s.metric(run, f"divergence_{device}") for device in edge.DEVICES])
+    run: s.total(s.metric(run, f"divergence_{d}") for d in edge.DEVICES) / len(edge.DEVICES)
     for run in (*_ROWS, "E1F10")
 }
 _SHOWN = {run: {**_ROWS.get(run, {}), "Divergence": of} for run, of in _DIVERGENCE.items()}

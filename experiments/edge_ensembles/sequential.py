@@ -11,19 +11,12 @@ _CASES: dict[str, dict] = {
     f"{_SEQUENTIAL}, {edge.SMALL}": {"small": True},
     f"{_SEQUENTIAL}, without momentum": {"client_momentum": 0},
 }
-
-
 _FORGETS = "After the last subset the model is right on around 28 %: within 2 points."
 _ACCURACY = edge.TRAINED_ACCURACY
 _RESULT = s.metric(_SEQUENTIAL, _ACCURACY)
 _CHECK, _LEAD = "accuracy of AveFL - sequential training", edge.ensemble(_ENSEMBLE) - _RESULT
-_ROWS = {
-    **{
-        cell: {f"After D{n}": s.in_round(cell, _ACCURACY, n) for n in range(1, 5)}
-        for cell in _CASES
-    },
-    _ENSEMBLE: {"After D4": edge.ensemble(_ENSEMBLE)},
-}
+_ROWS = {c: {f"After D{n}": s.in_round(c, _ACCURACY, n) for n in range(1, 5)} for c in _CASES}
+_ROWS[_ENSEMBLE] = {"After D4": edge.ensemble(_ENSEMBLE)}
 EXPERIMENT = s.Experiment(
     "edge_ensembles.sequential",
     "Section IV-B: sequential training forgets",

@@ -9,8 +9,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 import experiments.study as s
 from experiments.edge_ensembles import observed
 
@@ -210,11 +208,6 @@ def table(title: str, rows: Rows, form: s.Form = s.PERCENT) -> s.Table:
     return s.Table(title, tuple(places))
 
 
-def rows(runs: Iterable[str]) -> dict[str, dict[str, s.Measure]]:
-    """Returns the accuracies of all models of runs, by the names of these."""
-    return {run: accuracies(run) for run in runs}
-
-
 def minus(text: str, one: Row, other: Row) -> dict[str, s.Measure]:
     """Returns checks: differences of what has the same name."""
     return {f"{text}, {name}": measure - other[name] for name, measure in one.items()}
@@ -225,12 +218,3 @@ def bars(panels: Rows, paper_shows: str, columns: int = 3, title: str = "") -> s
     drawn = {panel: {"accuracy": models} for panel, models in panels.items()}
     title, y = title or "Accuracy of four devices and of their ensemble", "test accuracy (%)"
     return s.bars(title, paper_shows, drawn, xlabel="model", ylabel=y, columns=columns)
-
-
-def arrays(results: s.Results, panels: Mapping[str, tuple[str, str]]) -> dict[str, np.ndarray]:
-    """Returns what the first seed's runs left: panel -> cell, name of an array."""
-    return {
-        panel: np.load(run.file(observed.ARRAYS))[name]
-        for panel, (cell, name) in panels.items()
-        for run in results.of(cell)[:1]
-    }

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import experiments.study as s
-from experiments.hdafl.settings import saved
 from experiments.hdafl.table5 import AS_RECORDED, DISJOINT, SHARED_CLASSES
 from tff_het import datasets, partitions
 
@@ -39,14 +38,14 @@ def two_clients(
 
 
 def _shares(results: s.Results) -> dict[str, np.ndarray]:
-    found = {k: of["counts"] for k, of in saved(results, SHARED_CLASSES, _FILE).items()}
+    found = {k: of["counts"] for k, of in results.saved(SHARED_CLASSES, _FILE).items()}
     return {k: 100 * counts / counts.sum(axis=1, keepdims=True) for k, counts in found.items()}
 
 
 def _flows(results: s.Results) -> dict[str, np.ndarray]:
     return {
         f"{kept['class_names'][kept['shown']]}, client {client}": flows.reshape(len(flows), -1).T
-        for kept in saved(results, [AS_RECORDED], _FILE).values()
+        for kept in results.saved([AS_RECORDED], _FILE).values()
         for client, flows in enumerate((kept["examples_0"], kept["examples_1"]), start=1)
     }
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import experiments.study as s
 from experiments.hdafl import settings
-from experiments.hdafl.settings import FEMNIST, IID, NON_IID, OMNIGLOT, SELECTED, STAND_IN
+from experiments.hdafl.settings import FEMNIST, IID, NON_IID, OMNIGLOT, SELECTED, STAND_IN, TITLES
 from experiments.run import setup
 
 _FILE = "class_counts.npy"
@@ -71,9 +71,7 @@ EXPERIMENT = s.Experiment(
     "hdafl.figure2",
     "Figure 2: how the data are assigned to the clients",
     scales={name: _partitions(scale) for name, scale in settings.scales().items()},
-    tables=[
-        s.table(settings.TITLES[data], cells, _COLUMNS, s.metric) for data, cells in _CELLS.items()
-    ],
+    tables=[s.table(TITLES[data], of, _COLUMNS, s.metric) for data, of in _CELLS.items()],
     claims=[_claim(data) for data in (FEMNIST, STAND_IN)],
     figures=[
         s.heat_maps(
@@ -81,7 +79,7 @@ EXPERIMENT = s.Experiment(
             "Two heat maps of class per client on FEMNIST: i.i.d, where all clients have the same "
             "distribution of classes, and non-i.i.d, with a clear imbalance. None of Disjoint. The "
             "text calls them top and bottom, the figure's own caption left and right.",
-            lambda results: settings.saved(results, _ALL_CELLS, _FILE),
+            lambda results: results.saved(_ALL_CELLS, _FILE),
             xlabel="class",
             ylabel="client",
             label="training images",

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 import experiments.study as s
 
 # As the paper names them -> the method here, in the order of its tables.
@@ -40,11 +38,6 @@ def places(
         COLUMNS,
         lambda row, column: measure(run(data, row[0], SELECTED[row[0]][column], row[1]), ACCURACY),
     )
-
-
-def saved(results: s.Results, cells: Iterable[str], file: str) -> dict[str, Any]:
-    """The arrays that the first seed of each cell has left in a file, of cells that were run."""
-    return {cell: np.load(run.file(file)) for cell in cells for run in results.of(cell)[:1]}
 
 
 _WRITERS = {"partition": "groups", "groups.column": "writer", "num_clients": 100}

@@ -115,7 +115,7 @@ EXPERIMENT = s.Experiment(
         one
         for m, quotes in _ROWS.items()
         for n, quote in zip(_ROUNDS, quotes, strict=True)
-        for one in s.printed(f"{m}, {n} rounds", (_LOSS, _GAIN), quote, f"Table 5, {m}, {n} rounds")
+        for one in s.printed({f"{m}, {n} rounds": quote}, (_LOSS, _GAIN), "Table 5, {row}")
     ],
     claims=[claim for setting in SHARED_CLASSES for claim in _claims(setting)],
 )

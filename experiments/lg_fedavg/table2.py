@@ -42,8 +42,7 @@ def _cells(data: str, common: str, *rows: str) -> tuple[s.Cell, ...]:
 
 def goal(data: str, rows: Iterable[str] = _COMPARED) -> s.Measure:
     """The highest accuracy on validation examples that all rows reach."""
-    of = (f"{data}/{row}" for row in rows)
-    return s.combined(min, *(s.of_curve(cell, VALIDATION, lambda _, y: max(y)) for cell in of))
+    return s.combined(min, *(s.best_round(f"{data}/{row}", VALIDATION) for row in rows))
 
 
 def until_goal(data: str, row: str, what: s.OfRound, rows: Iterable[str] = _COMPARED) -> s.Measure:

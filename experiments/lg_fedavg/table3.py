@@ -32,6 +32,8 @@ _ROWS = {
     for fraction in _FRACTIONS
     for way, (title, _) in online.WAYS.items()
 }
+_COLUMNS = {f"{x}, {images}": (x, k) for x in SETTINGS for k, images in enumerate(online.IMAGES)}
+_ROUNDS = tuple(s.Place("FedAvg", x, s.metric(x, "goal_rounds"), s.Form(1)) for x in SETTINGS)
 
 
 def _claims(setting: str) -> Iterator[s.Claim]:
@@ -103,15 +105,9 @@ EXPERIMENT = s.Experiment(
     },
     tables=[
         s.table(
-            "Accuracy on test images, %",
-            _ROWS,
-            {f"{x}, {images}": (x, k) for x in SETTINGS for k, images in enumerate(online.IMAGES)},
-            lambda names, at: s.metric(at[0], names[at[1]]),
+            "Accuracy on test images, %", _ROWS, _COLUMNS, lambda of, at: s.metric(at[0], of[at[1]])
         ),
-        s.Table(
-            "Rounds of FedAvg to the goal",
-            tuple(s.Place("FedAvg", x, s.metric(x, "goal_rounds"), s.Form(1)) for x in SETTINGS),
-        ),
+        s.Table("Rounds of FedAvg to the goal", _ROUNDS),
     ],
     claims=[claim for setting in SETTINGS for claim in _claims(setting)],
     figures=[

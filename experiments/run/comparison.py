@@ -56,10 +56,8 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
         rows = [row for row in rows if row["local_test_accuracy_mean"]]
         best = max(float(row["local_test_accuracy_weighted_mean"]) for row in rows)
         summaries.append(records.read_json(run / "summary.json") | {"best_round_on_test": best})
-        curves[method] = (
-            [int(row["round"]) for row in rows],
-            [float(row["local_test_accuracy_mean"]) for row in rows],
-        )
+        points = [(int(row["round"]), float(row["local_test_accuracy_mean"])) for row in rows]
+        curves[method] = tuple(zip(*points, strict=True))
         tested[method] = np.array(list(by_client(run).values()))
         (run / "figures").mkdir(exist_ok=True)
         _draw(run / "figures", {method: curves[method]}, {method: tested[method]}, made)

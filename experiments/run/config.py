@@ -241,9 +241,7 @@ class Run:
 
 
 SECTIONS: dict[str, Any] = {"data": Data, "method": Method, "training": Training, "run": Run}
-FIELDS = {
-    name: field for kind in SECTIONS.values() for name, field in registry.settings(kind).items()
-}
+FIELDS = {n: field for kind in SECTIONS.values() for n, field in registry.settings(kind).items()}
 
 # Settings that change no number.
 WITHOUT_EFFECT = (

@@ -11,7 +11,7 @@ from experiments.study.experiment import (
     Table, Training, better, call, cells, claim, places, printed, rises, table,
 )  # fmt: skip
 from experiments.study.measures import (
-    Measure, OfRound, best_round, bytes_until, combined, in_round, last_rounds, mean, metric,
+    Measure, OfRound, best_round, bytes_until, combined, in_round, last_rounds, metric,
     of_curve, of_run, over_rounds, roughness, rounds_until, total, until,
 )  # fmt: skip
 from experiments.study.plots import bars, curves, heat_maps, lines

@@ -6,7 +6,7 @@ Below the classes are the words that make many of them in one call.
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.study.measures import Measure
@@ -255,6 +255,7 @@ Labels = Mapping[str, Any] | Iterable[str]
 Measures = Mapping[str, Measure]
 Fill = Callable[[Any, Any], Measure | None]
 """Gives the measure for what a row and a column stand for; None leaves the place empty."""
+Notes = Mapping[str, Mapping[str, str]]
 
 
 def cells(
@@ -277,9 +278,8 @@ def cells(
     found = []
     for labels in itertools.product(*axes.values()):
         chosen = dict(zip(axes, labels, strict=True))
-        merged = dict(flags)
-        for axis, label in chosen.items():
-            merged |= axes[axis][label]
+        layers = (flags, *(axes[axis][label] for axis, label in chosen.items()))
+        merged = {name: value for layer in layers for name, value in layer.items()}
         kept = {k: v for k, v in merged.items() if v is not None}
         found.append(Cell(name.format(**chosen), Training(kept, start), num_seeds))
     return tuple(found)
@@ -313,12 +313,7 @@ def places(rows: Labels, columns: Labels, measure: Fill, form: Form = PERCENT) -
 
 
 def table(
-    title: str,
-    rows: Labels,
-    columns: Labels,
-    measure: Fill,
-    form: Form = PERCENT,
-    **more: Any,
+    title: str, rows: Labels, columns: Labels, measure: Fill, form: Form = PERCENT, **more: Any
 ) -> Table:
     """Returns a table; see `places`, and `Table` for more."""
     return Table(title, places(rows, columns, measure, form), **more)
@@ -359,26 +354,23 @@ _NUMBER = re.compile(r"(-?\d[\d,]*\.?\d*)(?:\s*(?:±|\\pm)\s*(\d+\.?\d*))?")
 
 
 def printed(
-    row: str, columns: Sequence[str], quote: str, place: str, notes: Mapping[str, str] | None = None
-) -> Iterator[Printed]:
-    """Gives the values of one printed row; notes say by column what a value contradicts.
+    quotes: Mapping[str, str], columns: Sequence[str], place: str, notes: Notes | None = None
+) -> list[Printed]:
+    """Returns the values of printed rows; notes say by row and column what a value contradicts.
 
-    The quote is the paper's words, with a number for each column, possibly with its +-, and no
-    others after the first word.
+    A row's quote is the paper's words, with a number for each column, possibly with its +-, and no
+    others after the first word. The place may have the row in braces.
     """
-    found = list(_NUMBER.finditer(quote))[-len(columns) :]
-    for column, number in zip(columns, found, strict=True):
-        value, interval = number.groups()
-        yield Printed(
-            row,
-            column,
-            float(value.replace(",", "")),
+    found = []
+    for row, quote in quotes.items():
+        numbers = list(_NUMBER.finditer(quote))[-len(columns) :]
+        for column, number in zip(columns, numbers, strict=True):
+            digits, interval = number.groups()
+            value, note = float(digits.replace(",", "")), (notes or {}).get(row, {}).get(column, "")
             # Up to the value: the next one may be a misprint away from it.
-            quote[: number.end()],
-            place,
-            None if interval is None else float(interval),
-            (notes or {}).get(column, ""),
-        )
+            words, half = quote[: number.end()], None if interval is None else float(interval)
+            found.append(Printed(row, column, value, words, place.format(row=row), half, note))
+    return found
 
 
 def _pairs(labels: Labels) -> list[tuple[str, Any]]:

@@ -10,9 +10,12 @@ import ast
 import functools
 import importlib.util
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import tensorflow as tf
 
 from experiments.run import options, plugins
 from experiments.run.config import WITHOUT_EFFECT, RunConfig
@@ -57,7 +60,10 @@ def _roots(work: Work) -> set[str]:
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
         return {"experiments.run.one", *_named(names)}
     module = work.function.__module__
-    return {module, *_named([*work.data_sets, *_texts(work.arguments), *_texts_in(module)])}
+    return {
+        module,
+        *_named([*work.data_sets, *tf.nest.flatten(work.arguments), *_texts_in(module)]),
+    }
 
 
 def _settings(work: Work) -> Mapping[str, Any]:
@@ -67,15 +73,6 @@ def _settings(work: Work) -> Mapping[str, Any]:
     values = RunConfig.of(**work.flags).values() | {"method": work.flags["method"]}
     apart = (*WITHOUT_EFFECT, "seed")
     return {k: v for k, v in values.items() if v is not None and k not in apart}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts inside of a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(inner)
 
 
 def shown(work: Work) -> str:
@@ -127,7 +124,11 @@ def short(found: Mapping[str, str]) -> dict[str, str]:
 def _named(names: Iterable[str]) -> set[str]:
     """Returns where the data sets, partitions, models and methods among some texts are defined."""
     registries = options.REGISTRIES.values()
-    return {known.origin(name) for known in registries for name in names if name in known}
+    found = {known.origin(name) for known in registries for name in names if name in known}
+    # A plugin of this project goes by its module's name: its file's differs between machines.
+    modules = {m.__file__: name for name, m in sys.modules.items() if hasattr(m, "__file__")}
+    ours = {file: name for file, name in modules.items() if name.partition(".")[0] in _TOPS}
+    return {ours.get(one, one) for one in found}
 
 
 def _texts_in(module: str) -> set[str]:

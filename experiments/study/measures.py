@@ -1,7 +1,7 @@
 """Measures: numbers read off the runs of one seed."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -63,11 +63,6 @@ def combined(function: Callable[..., float | None], *of: Measure | float) -> Mea
 def total(of: Iterable[Measure]) -> Measure:
     """Returns the sum of measures."""
     return combined(lambda *values: sum(values), *of)
-
-
-def mean(of: Sequence[Measure]) -> Measure:
-    """Returns the mean of measures."""
-    return total(of) / len(of)
 
 
 def metric(cell: str, name: str, default: float | None = None) -> Measure:
@@ -133,9 +128,8 @@ def until(cell: str, column: str, goal: Measure, what: OfRound) -> Measure:
         value, run = goal.compute(runs), runs[cell]
         if value is None:
             return None
-        reached = (n for n, found in zip(*run.curve(column), strict=True) if found >= value)
-        first = next(reached, None)
-        return None if first is None else what(run, first)
+        measured = zip(*run.curve(column), strict=True)
+        return next((what(run, n) for n, found in measured if found >= value), None)
 
     return Measure(tuple(dict.fromkeys((*goal.cells, cell))), compute)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from experiments.study import identity, jobs, runner, sections
-from experiments.study.experiment import Experiment, Scale, Training, Work
+from experiments.study.experiment import Call, Experiment, Scale, Work
 from experiments.study.runner import Outdated
 from experiments.study.store import FINISHED, Results, Run, Status
 from tff_het.simulation import records
@@ -142,9 +142,7 @@ def carry(experiments: OfScales, *, data_dir: str | None) -> Iterator[str]:
     for experiment, found in experiments:
         for one in runner.outdated(experiment, found):
             work = one.cell.work
-            of = (
-                work.flags["method"] if isinstance(work, Training) else identity.function_name(work)
-            )
+            of = identity.function_name(work) if isinstance(work, Call) else work.flags["method"]
             family = families.setdefault((experiment.paper, found.scale, of), {})
             family[identity.name(work), one.seed] = one
     for (paper, scale, of), members in families.items():

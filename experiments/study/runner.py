@@ -199,15 +199,12 @@ def _work(task: Task, data_dir: str | None, note: Callable[[int], None]) -> dict
 
 
 def _about(task: Task, fingerprints: Mapping[str, str]) -> dict[str, Any]:
+    versions = {"TensorFlow": tf.__version__, "TensorFlow Federated": tff.__version__}
     return {
         "commits": [commit()],
         "code": identity.short(identity.code_of(task.cell.work)),
         "data": fingerprints,
-        "versions": {
-            "Python": platform.python_version(),
-            "TensorFlow": tf.__version__,
-            "TensorFlow Federated": tff.__version__,
-        },
+        "versions": {"Python": platform.python_version(), **versions},
         "runtime": runtime.fitting("in_process"),
         "hardware": hardware(),
     }

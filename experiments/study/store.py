@@ -11,9 +11,11 @@ import enum
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tff_het.simulation import records
 
@@ -181,6 +183,10 @@ class Results:
     def of(self, cell: str) -> list[Run]:
         """Returns a cell's runs that succeeded, in the seeds' order."""
         return [found[cell] for seed in self.seeds if (found := self.ok([cell], seed))]
+
+    def saved(self, cells: Iterable[str], file: str) -> dict[str, Any]:
+        """Returns the arrays that each cell's first run has left in a file, of cells that ran."""
+        return {cell: np.load(run.file(file)) for cell in cells for run in self.of(cell)[:1]}
 
     def first(self, *cells: str) -> tuple[int, dict[str, Run]] | None:
         """Returns the first seed with which all of these cells succeeded, and their runs."""

@@ -17,6 +17,7 @@ _PAPER = _QUICK | {"num_examples": 1000, "rounds": 20}
 _NOTE = "300 examples per client and 4 rounds; 5 seeds."
 _PAPER_NOTE = "1,000 examples per client and 20 rounds; 10 seeds."
 _METHODS = {FED_AVG: "fed_avg", WAFFLE: "waffle"}
+_SIMILAR = "Similarity of the images to the means of the client's classes"
 # Row -> its cell, and where local variables come from.
 _ROWS = {
     FED_AVG: (FED_AVG, FITTED),
@@ -57,11 +58,13 @@ def _draw(results: s.Results):
     return figure
 
 
+def _of(row: tuple[str, str], name: str) -> s.Measure:
+    return s.metric(row[0], f"{row[1]}_{name}")
+
+
 def _more(check: str, local: str, *names: str) -> dict[str, s.Measure]:
-    both = {
-        n: (s.metric(FED_AVG, f"{FITTED}_{n}"), s.metric(WAFFLE, f"{local}_{n}")) for n in names
-    }
-    return {f"{name} of FedAvg - {check}": one - other for name, (one, other) in both.items()}
+    gaps = {n: _of((FED_AVG, FITTED), n) - _of((WAFFLE, local), n) for n in names}
+    return {f"{n} of FedAvg - {check}": gap for n, gap in gaps.items()}
 
 
 EXPERIMENT = s.Experiment(
@@ -72,15 +75,7 @@ EXPERIMENT = s.Experiment(
         "quick": s.Scale(attacks(invert, _QUICK, _METHODS), 5, _NOTE),
         "paper": s.Scale(attacks(invert, _PAPER, _METHODS), 10, _PAPER_NOTE),
     },
-    tables=[
-        s.table(
-            "Similarity of the images to the means of the client's classes",
-            _ROWS,
-            _COLUMNS,
-            lambda row, name: s.metric(row[0], f"{row[1]}_{name}"),
-            s.Form(digits=3),
-        )
-    ],
+    tables=[s.table(_SIMILAR, _ROWS, _COLUMNS, _of, s.Form(digits=3))],
     claims=[
         s.claim(
             "Reconstructions on FedAvg are significantly sharper, the class identity far clearer "

@@ -78,9 +78,7 @@ EXPERIMENT = s.Experiment(
     "waffle.figure4",
     "Figure 4: how MNIST is partitioned",
     scales={"smoke": _scale(settings.SMOKE, settings.SMOKE_NOTE), "quick": _PAPER, "paper": _PAPER},
-    tables=[
-        s.table("Examples and classes per client", _SETTINGS, _COLUMNS, _measure, s.Form(digits=0))
-    ],
+    tables=[s.table("Examples and classes per client", _SETTINGS, _COLUMNS, _measure, s.Form(0))],
     figures=[
         s.heat_maps(
             "Examples by client and class",

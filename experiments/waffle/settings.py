@@ -101,17 +101,6 @@ def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.
     return scales(of(SMOKE, *DATA), s.Scale(quick, 18, note), of(PAPER, *DATA))
 
 
-def printed(
-    rows: Mapping[str, str], columns: Sequence[str], place: str, notes: Mapping[str, dict[str, str]]
-) -> list[s.Printed]:
-    """Returns the values of printed rows, with notes by row and column."""
-    return [
-        value
-        for row, quote in rows.items()
-        for value in s.printed(row, columns, quote, place, notes.get(row))
-    ]
-
-
 def by_place(printed: Iterable[s.Printed]) -> dict[tuple[str, str], s.Printed]:
     """Returns printed values by row and column."""
     return {(value.row, value.column): value for value in printed}

@@ -35,6 +35,11 @@ _PRINTED = {
 _NOTES = {"CIFAR-10, FedProx": {"Gap": "51.26 - 16.56 is 34.70"}}
 
 
+def _table(data: str) -> s.Table:
+    rows = {f"{data}, {method}": f"{data}/multimodal/{method}" for method in METHODS}
+    return s.table(data, rows, _COLUMNS, lambda cell, of: of[0](cell, of[1]))
+
+
 def _claims(data: str) -> list[s.Claim]:
     of = {method: f"{data}/multimodal/{method}" for method in (*settings.BASELINES, WAFFLE)}
     waffle, gap = {WAFFLE: of.pop(WAFFLE)}, settings.by_place(_ROWS)[f"{data}, {FED_AVG}", "Gap"]
@@ -70,21 +75,13 @@ def _draw(results: s.Results):
     return figures.histograms_by_group(panels, columns=2) if panels else None
 
 
-_ROWS = settings.printed(_PRINTED, [*_ACCURACIES, "Variance"], "Table 2", _NOTES)
+_ROWS = s.printed(_PRINTED, [*_ACCURACIES, "Variance"], "Table 2", _NOTES)
 
 EXPERIMENT = s.Experiment(
     "waffle.table2",
     "Table 2 and Figure 2: sub-populations",
     scales=settings.main_scales(["multimodal"], METHODS),
-    tables=[
-        s.table(
-            data,
-            {f"{data}, {method}": f"{data}/multimodal/{method}" for method in METHODS},
-            _COLUMNS,
-            lambda cell, of: of[0](cell, of[1]),
-        )
-        for data in DATA
-    ],
+    tables=[*map(_table, DATA)],
     printed=_ROWS,
     claims=[claim for data in DATA for claim in _claims(data)],
     figures=[

@@ -20,13 +20,12 @@ def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]])
     def accuracy(of: str, epochs: str) -> s.Measure:
         return s.metric(f"{of}/{epochs}", settings.ACCURACY)
 
-    tables, claims = [], []
+    tables, claims, place = [], [], f"Table {number}"
     printed: list[s.Printed] = []
     for data in DATA:
         rows = {f"{data}, {m}": f"{data}/{setting}/{m}" for m in (FED_AVG, WAFFLE)}
         tables.append(s.table(data, rows, list(_EPOCHS), accuracy))
-        for row, quote in zip(rows, quotes[data], strict=True):
-            printed += s.printed(row, list(_EPOCHS), quote, f"Table {number}")
+        printed += s.printed(dict(zip(rows, quotes[data], strict=True)), [*_EPOCHS], place)
         fed_avg, waffle = ({e: accuracy(of, e) for e in _EPOCHS} for of in rows.values())
         gains = {f"accuracy of WAFFLe - FedAvg, {e}": waffle[e] - fed_avg[e] for e in _EPOCHS}
         higher = f"Ours: ({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."

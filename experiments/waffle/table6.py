@@ -27,11 +27,7 @@ def experiment(number: int, setting: str, quotes: Sequence[str]) -> s.Experiment
 
     columns = {f"F={factors}": factors for factors in _FACTORS}
     rows = {f"alpha/F = {alpha}": alpha for alpha in _ALPHAS}
-    found = [
-        value
-        for row, quote in zip(rows, quotes, strict=True)
-        for value in s.printed(row, list(columns), quote, f"Table {number}, {row}")
-    ]
+    found = s.printed(dict(zip(rows, quotes, strict=True)), [*columns], f"Table {number}, {{row}}")
     values = [value.value for value in found]
     drastic = (max(values) - min(values)) / 100  # The paper calls its own range not drastic.
 

@@ -1,5 +1,7 @@
 """What others' code draws: sizes that its own code gives, of classes as large as theirs."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,17 @@ from experiments.boards import theirs
 from tff_het import partitions
 from tff_het.backend.names import keras
 from tff_het.models.layers import Layers
+from tff_het.models.registry import NETWORKS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _not_for_other_tests():
+    yield
+    for name in ("flower_classes", "flower_dirichlet", "perm_fl_classes"):
+        del partitions.PARTITIONS._places[name]
+    del NETWORKS._places["logistic_centred"]
+    del sys.modules["experiments.boards.theirs"]
+
 
 # Of MNIST: the training file, and both files together.
 TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
