@@ -3,10 +3,12 @@
 import os
 import pathlib
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from experiments.run import options
 from tff_het.backend.names import tff
 from tff_het.simulation import runtime
 
@@ -18,6 +20,21 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Names a failure at once: a run that is stopped at its time limit gives no summary."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         print(f"\nFAILED {report.nodeid} ({report.when})", flush=True)
+
+
+_PLUGIN = "experiments.boards.theirs"
+
+
+@pytest.fixture(autouse=True)
+def _plugin_of_one_test() -> Iterator[None]:
+    """Takes away what the boards' plugin registers: other tests count what there is."""
+    yield
+    if _PLUGIN in sys.modules:
+        file = sys.modules[_PLUGIN].__file__
+        for registry in options.REGISTRIES.values():
+            for name in [name for name in registry if registry.origin(name) == file]:
+                del registry._places[name]
+        del sys.modules[_PLUGIN]
 
 
 @pytest.fixture(scope="session")

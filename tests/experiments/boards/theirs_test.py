@@ -1,29 +1,22 @@
 """What others' code draws: sizes that its own code gives, of classes as large as theirs."""
 
-import sys
-
 import numpy as np
 import pytest
 
-from experiments.boards import theirs
+from experiments.run import plugins
 from tff_het import partitions
 from tff_het.backend.names import keras
 from tff_het.models.layers import Layers
 from tff_het.models.registry import NETWORKS
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _not_for_other_tests():
-    yield
-    for name in ("flower_classes", "flower_dirichlet", "perm_fl_classes"):
-        del partitions.PARTITIONS._places[name]
-    del NETWORKS._places["logistic_centred"]
-    del sys.modules["experiments.boards.theirs"]
-
-
 # Of MNIST: the training file, and both files together.
 TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 WHOLE = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
+
+
+@pytest.fixture(autouse=True)
+def _plugin():
+    plugins.load(["experiments.boards.theirs"])
 
 
 def of(name, totals, num_clients, seed=0):
@@ -62,7 +55,7 @@ def test_our_seeds_draw_which_examples_and_not_how_many(name):
 
 def test_the_network_scales_pixels():
     x = keras.Input((4,))
-    _, logits = theirs.logistic_centred(x, 3, Layers())
+    _, logits = NETWORKS["logistic_centred"](x, 3, Layers())
     model = keras.Model(x, logits)
     kernel, bias = model.get_weights()
     values = np.random.default_rng(0).uniform(size=(5, 4)).astype(np.float32)
