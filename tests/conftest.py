@@ -27,7 +27,7 @@ _PLUGIN = "experiments.boards.theirs"
 
 @pytest.fixture(autouse=True)
 def _plugin_of_one_test() -> Iterator[None]:
-    """Takes away what the boards' plugin registers: other tests count what there is."""
+    """Takes away what the boards' plugin registers: other tests count all registered names."""
     yield
     if _PLUGIN in sys.modules:
         file = sys.modules[_PLUGIN].__file__

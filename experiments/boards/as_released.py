@@ -33,7 +33,7 @@ _GAPS = {
     "Ditto with weight 0 above weight 1": (_ALONE, _DITTO),
     "FedProx with weight 0 above weight 1": (_AVG, _PROX),
 }
-# Of 120 clients, as on our board, the first 20 train; with 20 in all, clients alone had 97.7 %.
+# Of 120 clients, as on our board, the first 20 train.
 _TRAINING = {"client_learning_rate": 0.1, "batch_size": 100, "local_epochs": 1, "num_clients": 120}
 _SMOKE = {"dataset": "digits", "num_clients": 40, "rounds": 2, "partition": "iid"}
 

@@ -1,8 +1,8 @@
 """What others' released code draws once for all seeds, and a network of theirs; a plugin.
 
 Facts of adap/flower's `baselines/niid_bench` (`default_rng(42)`) and of sourasb05/PerMFL_1
-(`random.seed(5)`, `numpy.random.seed(9)`): who has how many examples of which class. Which examples
-these are is drawn by our seeds.
+(`random.seed(5)`, `numpy.random.seed(9)`): the number of examples of each class at each client. Our
+seeds draw which examples these are.
 """
 
 import random
