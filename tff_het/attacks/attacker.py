@@ -104,10 +104,9 @@ class Attacker:
         """
         if self.local == PRIVATE:
             if seen.private is None:
-                raise ValueError(
-                    "The private part was not observed: ask for it with observe(private=True)."
-                )
-            if not tf.nest.flatten(seen.private.work):
+                raise ValueError("Private part not observed: ask with observe(private=True).")
+            local = any(spec.local for spec in self.process.model.specs)
+            if local or not tf.nest.flatten(seen.private.work):
                 return Reconstructed(seen.client, seen.model, seen.private)
             # It keeps a model of its own; what it would fine-tune first, it has just trained.
             observed = self._server_state._replace(weights=seen.model)
