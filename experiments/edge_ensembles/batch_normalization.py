@@ -24,7 +24,7 @@ def _cells(size: edge.Size) -> list[s.Cell]:
 EXPERIMENT = s.Experiment(
     "edge_ensembles.batch_normalization",
     "Section III-D: batch normalisation",
-    scales=edge.scales(_cells, 12),
+    scales=edge.scales(_cells, 20),
     tables=[edge.table("Accuracy on the whole test set, Type I, E45F10", _ROWS)],
     printed=[
         s.Printed(_WITHOUT, edge.ENSEMBLE, 47, _QUOTE, "§III-D"),
