@@ -104,7 +104,7 @@ class Attacker:
         """
         if self.local == PRIVATE:
             if seen.private is None:
-                raise ValueError("Private part not observed: ask with observe(private=True).")
+                raise ValueError("Private part not seen: ask for it by observe(private=True).")
             local = any(spec.local for spec in self.process.model.specs)
             if local or not tf.nest.flatten(seen.private.work):
                 return Reconstructed(seen.client, seen.model, seen.private)
