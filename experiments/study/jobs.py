@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,11 @@ def run_all(tasks: Tasks, count: int, *, data_dir: str | None, run: Callable | N
     """
     runs = {task.folder: store.read(task.folder) for task in tasks}
     failed = {f: run.record for f, run in runs.items() if run.status is Status.FAILED}
-    done = [task for task in tasks if runner.is_done(task, data_dir)]
+    if run is None and count > 1:  # In a fork: reading data may start TensorFlow.
+        with futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as fork:
+            done = fork.submit(_done, tasks, data_dir).result()
+    else:
+        done = _done(tasks, data_dir)
     yield from ((task, store.read(task.folder)) for task in done)
     left = [task for task in tasks if task not in done]
     for alone in (False, True):
@@ -49,6 +54,10 @@ def run_all(tasks: Tasks, count: int, *, data_dir: str | None, run: Callable | N
         number = 1 if alone else count
         making = run or (_here if number == 1 else _in_forks)
         yield from making(batch, number, failed, data_dir)
+
+
+def _done(tasks: Tasks, data_dir: str | None) -> list[Task]:
+    return [task for task in tasks if runner.is_done(task, data_dir)]
 
 
 def _here(tasks: Tasks, _: int, failed: Failed, data_dir: str | None) -> Made:
