@@ -43,7 +43,9 @@ def run_all(tasks: Tasks, count: int, *, data_dir: str | None, run: Callable | N
     runs = {task.folder: store.read(task.folder) for task in tasks}
     failed = {f: run.record for f, run in runs.items() if run.status is Status.FAILED}
     if run is None and count > 1:  # In a fork: reading data may start TensorFlow.
-        with futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as fork:
+        with futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context("fork"), dying_with_parent.ask, (os.getpid(),)
+        ) as fork:
             done = fork.submit(_done, tasks, data_dir).result()
     else:
         done = _done(tasks, data_dir)

@@ -86,7 +86,7 @@ def test_a_killed_process_costs_its_own_run_alone(tmp_path):
 
 
 def test_whether_runs_are_done_is_found_in_a_fork(tmp_path, monkeypatch):
-    # Reading embeddings starts TensorFlow: forks made afterwards would wait for its threads forever.
+    # Reading embeddings starts TensorFlow: later forks would wait for its threads forever.
     here = os.getpid()
     monkeypatch.setattr(jobs.runner, "is_done", lambda task, data_dir: os.getpid() == here)
     assert {run.status for run in made(tasks_of(tmp_path, a=False), 2).values()} == {Status.OK}
