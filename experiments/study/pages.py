@@ -158,10 +158,8 @@ def _row(title: str, claim: Judged) -> list[str]:
     if claim.verdict is Verdict.UNDECIDED and found is not None:
         open_ = [one for one in claim.checks if one.verdict is Verdict.UNDECIDED]
         numbers = [statistics.seeds_to_decide(c.number.found, c.margin) or 0 for c in open_]
-        if found.high is not None:
-            seeds += (
-                f"; {f'about {max(numbers):,}' if all(numbers) else 'over 100,000'} would decide"
-            )
+        how_many = f"about {max(numbers):,}" if all(numbers) else "over 100,000"
+        seeds += f"; {how_many} would decide" if found.high is not None else ""
     return [f"{title}: {text}", claim.verdict.value, weakest, f"> {margin}", seeds]
 
 
