@@ -31,10 +31,6 @@ _WORDS = {
 _SECTIONS, _SETTINGS, _DIFFERENCES = "Sections", "Settings", "Where we differ and why"
 _OWN, _NEW = "Our own check", "Not in the paper"
 _MARKS = ("<!-- verdicts -->", "<!-- /verdicts -->")
-_PUBLISHED = (
-    'Sections made "as published" show what this page said before runs were kept; '
-    "`experiments/results/` has the runs of all others."
-)
 _CHECKS = "Checks of accuracies are in percentage points. Our own checks are not counted above."
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
@@ -71,14 +67,11 @@ def findings(paper: str) -> Findings | None:
 
 
 def section(experiment: Experiment) -> Section | None:
-    """Makes the section of a table or figure: of kept runs, else of what was published."""
+    """Makes the section of a table or figure, of the first scale with all of its runs, if any."""
     for scale in (scale for scale in _SCALES if scale in experiment.scales):
         found = results.read(experiment, scale)
         if found is not None and results.is_complete(found):
             return sections.section(experiment, found)
-    for scale in _SCALES:
-        if known := results.published().get(f"{experiment.id}-{scale}"):
-            return sections.as_published(experiment, scale, known)
     return None
 
 
@@ -102,7 +95,7 @@ def all_pages() -> dict[Path, bytes]:
                     for letter, svg in zip(string.ascii_lowercase, made.pictures, strict=False)
                 }
                 found |= {path: svg for path, svg in drawn.items() if svg is not None}
-                there = [p.name if svg or p.exists() else "" for p, svg in drawn.items()]
+                there = [p.name if svg else "" for p, svg in drawn.items()]
                 shown[name] = made, there
         claims = [(_title(s, claim), claim) for s, _ in shown.values() for claim in s.claims]
         parts = [f"# {package.TITLE}"]
@@ -130,8 +123,6 @@ def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) 
     """Gives what stands below the verdicts, if there are any."""
     yield known.beginning
     notes = Counter(made.scale.note for made, _ in shown.values())
-    if not all(made.results.runs for made, _ in shown.values()):
-        yield _PUBLISHED
     for name, (made, pictures) in shown.items():
         heading, words = known.sections.get(name, ("", ""))
         heading = f"{made.experiment.label}: {heading}" if heading else ""

@@ -1,8 +1,7 @@
 """Results as data: what pages need of finished runs, one text file a paper and scale.
 
 experiments/results/<paper>_<scale>.jsonl has a line for each run, and before them one for each
-machine and code that runs were made with. experiments/results/published.jsonl has what pages said
-before runs were kept: a section's means with intervals, until all of its runs are there.
+machine and code that runs were made with.
 """
 
 import dataclasses
@@ -122,13 +121,6 @@ def kept(paper: str, scale: str) -> Mapping[tuple[str, int], Run]:
     """Returns all kept runs of a paper's scale, by the name of what was run, and seed."""
     path = path_of(paper, scale)
     return _read(path, path.stat().st_mtime_ns) if path.exists() else {}
-
-
-def published() -> Mapping[str, Mapping[str, Any]]:
-    """Returns what pages said of sections before runs were kept, by the section's id."""
-    path = FOLDER / "published.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {(record := json.loads(line))["section"]: record for line in lines}
 
 
 def carry(experiments: OfScales, *, data_dir: str | None) -> Iterator[str]:

@@ -3,8 +3,8 @@
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from experiments.study import runner, statistics
 from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Printed, Scale
@@ -93,7 +93,7 @@ class Section(NamedTuple):
     """All that a page shows of one scale of a table or figure."""
 
     experiment: Experiment
-    results: Results  # Without runs where these were not kept.
+    results: Results
     tables: Mapping[str, list[Entry]]  # By title.
     claims: list[Judged]
     pictures: list[bytes | None]  # As SVG; None where nothing was run to draw.
@@ -122,49 +122,31 @@ class Section(NamedTuple):
 
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
-    counts, made = _counts(experiment, results), _made(results)
-    noted = {(t.title, *k): text for t in experiment.tables for k, text in t.notes(results).items()}
-
-    def number(key: tuple, one: Place | Check) -> Number:
-        found = _number(one, experiment, results)
-        return found._replace(more=found.more + noted.get(key, ""))
-
-    return _section(experiment, results, number, counts, made)
-
-
-def as_published(experiment: Experiment, scale: str, known: Mapping[str, Any]) -> Section:
-    """Makes a section of what a page said of it before runs were kept: `results.published`."""
-    numbers = {tuple(one[:3]): Number(Estimate(*one[3:7]), one[7]) for one in known["entries"]}
-    for claim in experiment.claims:
-        for check, one in zip(claim.checks, known["claims"].get(claim.text, ()), strict=False):
-            numbers[claim.text, check.name] = Number(Estimate(*one[:4]), one[7], one[6])
-    made = f"commit {known['commit']} (as published)"
-    without = Results(scale, known["seeds"], {})
-    return _section(experiment, without, lambda key, _: numbers.get(key), known["counts"], made)
-
-
-def _section(
-    experiment: Experiment,
-    results: Results,
-    number: Callable[[tuple, Place | Check], Number | None],
-    counts: str,
-    made: str,
-) -> Section:
-    """Numbers are found by title, row and column of a table, or by claim and check."""
-    tables = {}
+    tables: dict[str, list[Entry]] = {}
     for table in experiment.tables_of(results.scale):
         printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
-        found = [(place, number((table.title, *place[:2]), place)) for place in table.places]
-        tables[table.title] = [
-            _entry(p, n, printed.get(p[:2]), p.row in table.judged) for p, n in found if n
-        ]
-    claims = []
-    for claim in experiment.claims_of(results.scale):
-        numbers = [number((claim.text, check.name), check) for check in claim.checks]
-        checks = [JudgedCheck(c, n) for c, n in zip(claim.checks, numbers, strict=True) if n]
-        claims += [Judged(claim.text, checks)] if checks else []
-    pictures = [_draw(figure, results) for figure in experiment.figures]
-    return Section(experiment, results, tables, claims, pictures, counts, made)
+        notes, entries = table.notes(results), tables.setdefault(table.title, [])
+        for place in table.places:
+            number = _number(place, experiment, results)
+            number = number._replace(more=number.more + notes.get(place[:2], ""))
+            paper = printed.get(place[:2])
+            entries.append(_entry(place, number, paper, place.row in table.judged))
+    claims = [
+        Judged(
+            claim.text,
+            [JudgedCheck(check, _number(check, experiment, results)) for check in claim.checks],
+        )
+        for claim in experiment.claims_of(results.scale)
+    ]
+    return Section(
+        experiment,
+        results,
+        tables,
+        claims,
+        pictures=[_draw(figure, results) for figure in experiment.figures],
+        counts=_counts(experiment, results),
+        made=_made(results),
+    )
 
 
 def _entry(place: Place, number: Number, paper: Printed | None, judged: bool) -> Entry:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from experiments import report
-from experiments.study import experiment, files, pages, results, runner, sections, statistics
+from experiments.study import experiment, files, results, runner, sections, statistics
 from experiments.study.statistics import Verdict
 
 
@@ -126,24 +126,6 @@ def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypat
     (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
     assert "not carried" in line and "gives other bytes now (value)" in line
     assert path.read_bytes() == before
-
-
-def test_published_numbers_stand_where_runs_are_missing(make, monkeypatch, tmp_path):
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
-    monkeypatch.setattr(pages, "_SCALES", ("smoke",))
-    record = {
-        "section": "hdafl.made_up-smoke",
-        "commit": "abc1234",
-        "seeds": [0, 1],
-        "counts": "4 ok",
-        "entries": [["Values", "A", "x", 0.7, 0.6, 0.8, 2, ""]],
-        "claims": {"a exceeds b": [[0.2, 0.15, 0.25, 2, "0.100", "holds", "0.010", ""]]},
-    }
-    (tmp_path / "published.jsonl").write_text(json.dumps(record) + "\n")
-    section = pages.section(make())
-    (entry,) = section.tables["Values"]
-    assert (entry.ours, entry.difference) == ("0.700 [0.600, 0.800]", "-0.100")
-    assert section.claims[0].verdict is Verdict.HOLDS and "abc1234" in section.made
 
 
 @pytest.mark.parametrize(
