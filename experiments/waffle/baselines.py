@@ -42,9 +42,15 @@ def _cells(size: settings.Size) -> tuple[s.Cell, ...]:
     return settings.cells(size, [_UNI, _MULTI], [FED_AVG], "/{other}", other=_PIPELINES)
 
 
-_LONG = {"other": _PIPELINES, "rate": _RATES}
-_FURTHER = (
-    *settings.cells(table4.SIZE, [_UNI, _MULTI], [FED_AVG], "/{other}" + _E10, **_LONG),
+def _longer(of: str, *rates: str) -> tuple[s.Cell, ...]:
+    more = {"other": _PIPELINES, "rate": {rate: _RATES[rate] for rate in rates}}
+    return settings.cells(table4.SIZE, [of], [FED_AVG], "/{other}" + _E10, **more)
+
+
+_ALL = (
+    *_cells(PAPER),
+    *_longer(_UNI, *_RATES),
+    *_longer(_MULTI, "0.02"),
     *settings.cells(PAPER, [_UNI], [], "/{other}", method=_PROX, other=_PIPELINES),
 )
 _OF_PROX = {pipeline: f"{_UNI}/{FED_PROX}/{pipeline}" for pipeline in _PIPELINES}
@@ -74,11 +80,7 @@ def _claim(pipeline: str, tables: str, places: list[str]) -> s.Claim:
 EXPERIMENT = s.Experiment(
     "waffle.baselines",
     "Not in the paper: what FedAvg on MNIST was run with",
-    scales=settings.scales(
-        _cells(SMOKE),
-        s.Scale(_cells(PAPER), 3, "The paper's settings, without Tables 4 and 5."),
-        _cells(PAPER) + _FURTHER,
-    ),
+    scales=settings.scales(_cells(SMOKE), s.Scale(_ALL, 3, "The paper's settings, 3 seeds."), _ALL),
     tables=[
         _table("FedAvg, Tables 1 and 2", _FOUR),
         _table("FedAvg, Tables 4 and 5", [*_REST, _LOWER, _HIGHER]),
