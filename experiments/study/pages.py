@@ -9,7 +9,7 @@ import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,8 +131,22 @@ def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) 
         words = "\n\n".join(filter(None, [own, words, f"Made with {made.made}."]))
         yield files.as_markdown(made, heading, words, pictures).strip()
     shared = [f"Of several sections: {note}" for note, times in notes.items() if times > 1]
-    yield "\n\n".join([f"## {_SETTINGS}", *shared, known.settings]).strip()
+    runs = _runs(made for made, _ in shown.values())
+    yield "\n\n".join(filter(None, [f"## {_SETTINGS}", *shared, runs, known.settings])).strip()
     yield f"## {_DIFFERENCES}\n\n{known.differences}"
+
+
+def _runs(shown: Iterable[Section]) -> str:
+    """Says what all runs of a page took; sections share runs."""
+    of_all = [run.record for made in shown for run in made.results.runs.values()]
+    hours = {(record["run"], record["seed"]): record["seconds"] / 3600 for record in of_all}
+    if not hours:
+        return ""
+    return (
+        f"All {len(hours):,} runs took {sum(hours.values()):.1f} hours, two at the same time; "
+        "sections share runs. A commit with + had changes that were not committed; those with = "
+        "between them gave equal bytes."
+    )
 
 
 def _title(made: Section, claim: Judged) -> str:

@@ -10,7 +10,9 @@ _EPOCHS = {f"E={epochs}": {"local_epochs": epochs} for epochs in (10, 20, 30)}
 SIZE = settings.size(0.1, {"rounds": 50, "client_learning_rate": 0.02, "eval_every": 5})
 
 
-def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]]) -> s.Experiment:
+def experiment(
+    number: int, setting: str, quotes: Mapping[str, tuple[str, str]], num_seeds: int = 5
+) -> s.Experiment:
     """Returns Table 4 or 5, 'unimodal' or 'multimodal', with FedAvg's and WAFFLe's printed rows."""
 
     def cells(size: settings.Size, *data: str) -> tuple[s.Cell, ...]:
@@ -31,7 +33,7 @@ def experiment(number: int, setting: str, quotes: Mapping[str, tuple[str, str]])
         higher = f"Ours: ({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
         longer = f"({data}) WAFFLe improves with each increase of the local epochs."
         claims += [s.claim(higher, gains), s.rises(longer, waffle, by="accuracy of WAFFLe")]
-    quick = s.Scale(cells(SIZE, "MNIST"), 5, "MNIST alone, with the paper's settings.")
+    quick = s.Scale(cells(SIZE, "MNIST"), num_seeds, "MNIST alone, with the paper's settings.")
     return s.Experiment(
         f"waffle.table{number}",
         f"Table {number}: local epochs, {setting}",
