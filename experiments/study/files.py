@@ -1,12 +1,14 @@
 """A section as CSV, for machines, and as Markdown, for repositories."""
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 
 from experiments.study.sections import NOT_HERE, Entry, Section
 from tff_het.simulation import records
 
 _CHECKS = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
+_SEEDS = re.compile(r" \(\d+ seeds\)")
 _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "difference", "note")
 
 
@@ -75,7 +77,15 @@ def _filled(title: str, entries: Sequence[Entry]) -> str:
     texts = {place: text(entry) for place, entry in places.items()}
     rows, columns = names(0), names(1)
     shown = [[row, *(texts.get((row, column), "") for column in columns)] for row in rows]
-    return f"### {title}\n\n{as_table([['', *columns], *shown])}"
+    return f"### {title}\n\n{as_table([['', *columns], *map(_seeds_once, shown)])}"
+
+
+def _seeds_once(row: list[str]) -> list[str]:
+    """Moves the number of seeds that all places of a row share to its name."""
+    name, *texts = row
+    said = {found for text in texts if text for found in _SEEDS.findall(text) or [""]}
+    of = said.pop() if len(said) == 1 else ""
+    return [name + of, *(text.replace(of, "") if of else text for text in texts)]
 
 
 def _marked(entries: Iterable[Entry]) -> list[str]:

@@ -23,11 +23,12 @@ class Number(NamedTuple):
     p: str = "-"  # Of the paired t test of a check.
 
     def text(self, digits: int) -> str:
-        """Returns the mean with its interval, and what is said of it."""
+        """Returns the mean, with its interval unless all seeds agree, and what is said of it."""
         if self.found is None:
             return self.more
         mean, low, high = (Form(digits).text(x) if x is not None else "" for x in self.found[:3])
-        return f"{mean} {f'[{low}, {high}]' if low else '(1 seed)'}{self.more}"
+        interval = f" [{low}, {high}]" if low else " (1 seed)"
+        return mean + ("" if low == mean == high else interval) + self.more
 
 
 class Entry(NamedTuple):

@@ -82,5 +82,5 @@ def test_cell_with_fewer_seeds_is_not_unfinished(harness, make):
     made = dataclasses.replace(made, scales={"smoke": fewer})
     assert len(harness.run(made)) == 3 + 2 and third.num_seeds is None
     page = harness.page(made)
-    assert re.search(r"0\.5\d\d \[0\.\d{3}, 0\.\d{3}\] \(2 seeds\)", page)
+    assert re.search(r"\(2 seeds\)</t[dh]>\s*<td>0\.5\d\d \[0\.\d{3}, 0\.\d{3}\]", page)
     assert "5 ok" in page and "of 3 seeds" not in page and "not run" not in page
