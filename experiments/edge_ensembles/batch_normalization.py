@@ -8,7 +8,7 @@ _AVERAGED = "With, statistics averaged"
 _KEPT = "With, statistics kept at the device"
 _ROWS = {run: edge.accuracies(run) for run in (_WITHOUT, _AVERAGED, _KEPT)}
 _POOR = "With batch normalisation the ensemble performs very poorly: 26 points worse or more."
-_OURS = "Ours: it also performs worse where each device keeps its moving statistics."
+_OURS = "Ours: batch normalisation costs the ensemble also where devices keep their own statistics."
 _QUOTE = (
     "the ensemble model performs very poorly (e.g. 20% accuracy whereas without batch "
     "normalization 47%)"

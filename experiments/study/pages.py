@@ -31,7 +31,10 @@ _WORDS = {
 _SECTIONS, _SETTINGS, _DIFFERENCES = "Sections", "Settings", "Where we differ and why"
 _OWN, _NEW = "Our own check", "Not in the paper"
 _MARKS = ("<!-- verdicts -->", "<!-- /verdicts -->")
-_CHECKS = "Checks of accuracies are in percentage points. Our own checks are not counted above."
+_CHECKS = (
+    "[How to read this page](../../docs/reproducing.md#how-to-read-a-result). Checks of accuracies "
+    "are in percentage points. Our own checks are not counted above."
+)
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
 
