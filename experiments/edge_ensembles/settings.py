@@ -145,7 +145,7 @@ PAPER = Size(
 QUICK = dataclasses.replace(
     PAPER,
     num_seeds=FIRST_SEEDS,
-    note="Smaller than the paper's: network, acquisitions, pools (see Settings).",
+    note="The network, acquisitions and pools are smaller than the paper's.",
     flags={**_FASHION, "model": "cnn_edge_small", "selection_examples": 400},
     images=50,
     kept_per_class=1,

@@ -125,15 +125,17 @@ def all_pages() -> dict[Path, bytes]:
 def _parts(known: Findings, shown: Mapping[str, tuple[Section, Sequence[str]]]) -> Iterator[str]:
     """Gives what stands below the verdicts, if there are any."""
     yield known.beginning
-    notes = Counter(made.scale.note for made, _ in shown.values())
+    notes: dict[str, list[str]] = {}
+    for made, _ in shown.values():
+        notes.setdefault(made.scale.note, []).append(made.experiment.label)
     for name, (made, pictures) in shown.items():
         heading, words = known.sections.get(name, ("", ""))
         heading = f"{made.experiment.label}: {heading}" if heading else ""
         note = made.scale.note
-        own = note if notes[note] == 1 else ""  # Shared ones stand with the settings.
+        own = note if len(notes[note]) == 1 else ""  # Shared ones stand with the settings.
         words = "\n\n".join(filter(None, [own, words, f"Made with {made.made}."]))
         yield files.as_markdown(made, heading, words, pictures).strip()
-    shared = [f"Of several sections: {note}" for note, times in notes.items() if times > 1]
+    shared = [f"{', '.join(of)}: {note}" for note, of in notes.items() if len(of) > 1]
     runs = _runs(made for made, _ in shown.values())
     yield "\n\n".join(filter(None, [f"## {_SETTINGS}", *shared, runs, known.settings])).strip()
     yield f"## {_DIFFERENCES}\n\n{known.differences}"
@@ -146,9 +148,9 @@ def _runs(shown: Iterable[Section]) -> str:
     if not hours:
         return ""
     return (
-        f"All {len(hours):,} runs took {sum(hours.values()):.1f} hours, two at the same time; "
+        f"The {len(hours):,} runs sum to {sum(hours.values()):.1f} hours, two at the same time; "
         "sections share runs. A commit with + had changes that were not committed; those with = "
-        "between them gave equal bytes."
+        "between them gave equal bytes in a repeated sample."
     )
 
 

@@ -21,9 +21,9 @@ _SIMILAR = "Similarity of the images to the means of the client's classes"
 # Row -> its cell, and where local variables come from.
 _ROWS = {
     FED_AVG: (FED_AVG, FITTED),
-    f"{WAFFLE}, missing part fitted": (WAFFLE, FITTED),
-    f"{WAFFLE}, missing part as it begins": (WAFFLE, INITIAL),
-    f"{WAFFLE}, private part known": (WAFFLE, PRIVATE),
+    f"{WAFFLE}, local variables fitted": (WAFFLE, FITTED),
+    f"{WAFFLE}, initial local variables": (WAFFLE, INITIAL),
+    f"{WAFFLE}, local variables known": (WAFFLE, PRIVATE),
 }
 _COLUMNS: dict[str, Any] = {
     "Correlation": "correlation",
@@ -85,8 +85,8 @@ EXPERIMENT = s.Experiment(
             form=s.Form(digits=4),
         ),
         s.claim(
-            "Ours: those on FedAvg correlate more, even if WAFFLe's private part is known",
-            _more(f"{WAFFLE}, private part known", PRIVATE, "correlation"),
+            "Ours: FedAvg's reconstructions correlate more, even if local variables are known",
+            _more(f"{WAFFLE}, local variables known", PRIVATE, "correlation"),
             form=s.Form(digits=4),
         ),
     ],

@@ -7,7 +7,7 @@ from experiments.waffle import settings, table1
 from experiments.waffle.following import ACCURACY, MOVED, SATURATED, USED, follow
 
 _RULES: dict[str, dict[str, Any]] = {
-    "rate 1, as written": {"posterior_rate": 1},
+    "rate 1, as all others": {"posterior_rate": 1},
     "rate 480": {"posterior_rate": 480},
     "rate 10,000": {"posterior_rate": 10_000},
     "rate 100,000": {"posterior_rate": 100_000},

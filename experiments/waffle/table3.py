@@ -22,7 +22,7 @@ _FURTHER = {"FedProx": "fed_prox", "FedRecon": "fed_recon", "CGAU": "cgau"}
 _FURTHER |= {"Local only": "local_only"}
 # Attack -> title: what the attacker does.
 _TITLES = {
-    f"{UPDATE}_{FITTED}": "has a client's update, and fits missing variables on own data",
+    f"{UPDATE}_{FITTED}": "has a client's update, and fits local variables on own data",
     f"{UPDATE}_{PRIVATE}": "also has the client's local variables",
     f"{UPDATE}_{INITIAL}": "uses every client's initial local variables",
     f"{BROADCAST}_{FITTED}": "has what the server sends to the next clients, and fits missing "
@@ -67,20 +67,22 @@ _CLAIMS = {
     "It is significantly harder to identify the training data of WAFFLe": {
         "FedAvg - WAFFLe": _FED_AVG - _WAFFLE
     },
-    "On WAFFLe it succeeds only moderately more often than chance (50 %): not more often than the "
-    "printed 56.20 ± 1.40 %": {
+    "The attack on WAFFLe succeeds only moderately more often than chance (50 %): not more often "
+    "than the printed 56.20 ± 1.40 %": {
         "WAFFLe - 50 %": _WAFFLE - 0.5,
         "57.60 % - WAFFLe": _MODERATE - _WAFFLE,
     },
-    "It is so because the identity of the active factors is private: who knows the private part "
-    "infers more, and is no longer only moderately better than chance": {
-        "accuracy of WAFFLe, private part known - not known": _KNOWN - _WAFFLE,
-        "WAFFLe, private part known - 57.60 %": _KNOWN - _MODERATE,
+    "The attack is weak because the identity of the active factors is private: with the local "
+    "variables it infers more, and is no longer only moderately better than chance": {
+        "accuracy of WAFFLe, local variables known - not known": _KNOWN - _WAFFLE,
+        "WAFFLe, local variables known - 57.60 %": _KNOWN - _MODERATE,
     },
-    "Ours, added when the runs had been seen: without the private part no attacker exceeds 60 %, "
-    "even with the initial local variables": {"60 % - WAFFLe, initial variables": 0.6 - _INITIAL},
-    "Ours: who knows the private part too finds members of WAFFLe less often than FedAvg's": {
-        "FedAvg - WAFFLe, private part": _FED_AVG - _KNOWN
+    "Ours, added when the runs had been seen: without the client's own local variables no attacker "
+    "exceeds 60 %, even with the initial local variables": {
+        "60 % - WAFFLe, initial variables": 0.6 - _INITIAL
+    },
+    "Ours: who has the local variables too finds members of WAFFLe less often than FedAvg's": {
+        "FedAvg - WAFFLe, local variables": _FED_AVG - _KNOWN
     },
 }
 

@@ -30,9 +30,12 @@ def experiment(
         printed += s.printed(dict(zip(rows, quotes[data], strict=True)), [*_EPOCHS], place)
         fed_avg, waffle = ({e: accuracy(of, e) for e in _EPOCHS} for of in rows.values())
         gains = {f"accuracy of WAFFLe - FedAvg, {e}": waffle[e] - fed_avg[e] for e in _EPOCHS}
-        higher = f"Ours: ({data}) WAFFLe's local test accuracy is higher than FedAvg's at every E."
+        higher = "WAFFLe's local test accuracy is higher than FedAvg's at every E."
         longer = f"({data}) WAFFLe improves with each increase of the local epochs."
-        claims += [s.claim(higher, gains), s.rises(longer, waffle, by="accuracy of WAFFLe")]
+        claims += [
+            s.claim(f"Ours: ({data}, {setting}) {higher}", gains),
+            s.rises(longer, waffle, by="accuracy of WAFFLe"),
+        ]
     quick = s.Scale(cells(SIZE, "MNIST"), num_seeds, "MNIST alone, with the paper's settings.")
     return s.Experiment(
         f"waffle.table{number}",
