@@ -182,7 +182,9 @@ def main(argv: Sequence[str]) -> int:
         if settings.choose and not config.data.validation_fraction:
             raise ValueError("--choose needs validation examples: --set=validation_fraction=0.1.")
     cells = [s.Cell(_name(one), s.Training({**common, **one})) for one in over]
-    scale = s.Scale(cells, settings.seeds, f"Settings of all runs: {_name(common)}.")
+    fixed = {name: value for name, value in common.items() if name not in over[0]}
+    note = f"Settings of all runs: {_name(fixed)}." if fixed else ""
+    scale = s.Scale(cells, settings.seeds, note)
     title = f"{settings.metric} by {', '.join(over[0])}"
     # Where the runs are and how many are made at a time is no part of what they are.
     shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
