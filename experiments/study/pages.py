@@ -32,8 +32,8 @@ _SECTIONS, _SETTINGS, _DIFFERENCES = "Sections", "Settings", "Where we differ an
 _OWN, _NEW = "Our own check", "Not in the paper"
 _MARKS = ("<!-- verdicts -->", "<!-- /verdicts -->")
 _CHECKS = (
-    "[How to read this page](../../docs/reproducing.md#how-to-read-a-result). Checks of accuracies "
-    "are in percentage points. Our own checks are not counted above."
+    "`docs/reproducing.md` says how to read this page. Checks of accuracies are in percentage "
+    "points. Our own checks are not counted above."
 )
 _HEAD = ("claim", "verdict", "ours, with 95 % interval", "claimed", "seeds")
 
