@@ -81,7 +81,7 @@ _CLAIMS = {
     "exceeds 60 %, even with the initial local variables": {
         "60 % - WAFFLe, initial variables": 0.6 - _INITIAL
     },
-    "Ours: who has the local variables too finds members of WAFFLe less often than FedAvg's": {
+    "Ours: an attacker with local variables finds members of WAFFLe less often than FedAvg's": {
         "FedAvg - WAFFLe, local variables": _FED_AVG - _KNOWN
     },
 }
