@@ -25,7 +25,7 @@ def _of(row: str, z: str) -> s.Measure:
     return s.metric(*_CURVES[z][row])
 
 
-_QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 9, "30 rounds, 5 % of the clients in each.")
+_QUICK = s.Scale(_cells(settings.CONVOLUTIONS), 45, "30 rounds, 5 % of the clients in each.")
 _MORE = {f"gain - {p.value}, {p.column}": _of(_GAIN, p.column) - p.value / 100 for p in _PRINTED}
 _ROUNDS = {z: settled(*of[WAFFLE]) for z, of in _CURVES.items()}
 _LONGER = {f"rounds, {z} - Z = 2": _ROUNDS[z] - _ROUNDS["Z = 2"] for z in [*_ROUNDS][1:]}
