@@ -35,7 +35,6 @@ EXPERIMENT = s.Experiment(
         [_cell(settings.SMOKE, data, 1) for data in DATA],
         s.Scale([_cell(settings.PAPER, MNIST, 20), *_OTHERS], 5, _NOTE),
         [_cell(settings.PAPER, data, 20) for data in DATA],
-        "The paper's rounds, 20 per method, 5 seeds.",
     ),
     tables=[s.table(_TITLE, [*DATA], _COLUMNS, lambda data, of: of(data), s.Form())],
     claims=[_claim(data) for data in DATA],

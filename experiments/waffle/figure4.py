@@ -63,15 +63,12 @@ _PAPER = _scale(settings.PAPER, "The paper's settings, one seed.")
 
 
 def _panels(results: s.Results) -> dict[str, np.ndarray]:
-    """The first seed's examples [classes, clients] by sub-population."""
-    seed, runs = results.first(*_SETTINGS) or (0, {})
-    panels = {}
-    for setting, run in runs.items():
-        with np.load(run.file(_COUNTS)) as file:
-            counts, groups = file["counts"], file["group"]
-        for group in dict.fromkeys(groups):
-            panels[f"{setting}, {group or 'all clients'}, seed {seed}"] = counts[groups == group].T
-    return panels
+    """Examples [classes, clients] by sub-population."""
+    return {
+        f"{setting}, {group or 'all clients'}": kept["counts"][kept["group"] == group].T
+        for setting, kept in results.saved(_SETTINGS, _COUNTS).items()
+        for group in dict.fromkeys(kept["group"])
+    }
 
 
 EXPERIMENT = s.Experiment(

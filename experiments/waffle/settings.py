@@ -68,7 +68,6 @@ SHORT = size(0.1, {"rounds": 30, "local_epochs": 5, "eval_every": 4})
 CONVOLUTIONS = size(0.05, {"rounds": 30, "local_epochs": 5, "eval_every": 2})
 SMOKE = size(0.25, {"rounds": 2, "local_epochs": 1, "eval_every": 1}, dict.fromkeys(DATA, _DIGITS))
 SMOKE_NOTE = "Only to see that everything runs: digits at 8 clients, 2 rounds."
-PAPER_NOTE = "The paper's settings, 5 seeds."
 
 
 def cells(
@@ -80,11 +79,10 @@ def cells(
     return s.cells("{partition}/{method}" + name, {}, **(first | more))
 
 
-def scales(
-    smoke: Sequence[s.Cell], quick: s.Scale, full: Sequence[s.Cell], note: str = PAPER_NOTE
-) -> dict[str, s.Scale]:
-    """Returns the scales of cells of size `SMOKE`, of some, and of the paper's, with its note."""
-    return {"smoke": s.Scale(smoke, 1, SMOKE_NOTE), "quick": quick, "paper": s.Scale(full, 5, note)}
+def scales(smoke: Sequence[s.Cell], quick: s.Scale, full: Sequence[s.Cell]) -> dict[str, s.Scale]:
+    """Returns the scales of cells of size `SMOKE`, of some, and of the paper's."""
+    paper = s.Scale(full, 5, "The paper's settings, 5 seeds.")
+    return {"smoke": s.Scale(smoke, 1, SMOKE_NOTE), "quick": quick, "paper": paper}
 
 
 def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.Scale]:
@@ -95,7 +93,7 @@ def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.
         return cells(which, partitions, methods)
 
     # By their spread, as many seeds as decide claims that fewer left undecided, at most 30.
-    numbers = {AS_WRITTEN: 8, FMNIST: 18, CIFAR: 30, f"{MNIST}/multimodal": 20, MNIST: 12}
+    numbers = {AS_WRITTEN: 8, FMNIST: 18, CIFAR: 30, MNIST: 20}
     quick = [
         dataclasses.replace(cell, num_seeds=next(n for of, n in numbers.items() if of in cell.name))
         for cell in of(PAPER, MNIST) + of(CONVOLUTIONS, FMNIST, CIFAR)

@@ -22,8 +22,7 @@ def experiment(
     def accuracy(of: str, epochs: str) -> s.Measure:
         return s.metric(f"{of}/{epochs}", settings.ACCURACY)
 
-    tables, claims, place = [], [], f"Table {number}"
-    printed: list[s.Printed] = []
+    tables, claims, printed, place = [], [], list[s.Printed](), f"Table {number}"
     for data in DATA:
         rows = {f"{data}, {m}": f"{data}/{setting}/{m}" for m in (FED_AVG, WAFFLE)}
         tables.append(s.table(data, rows, list(_EPOCHS), accuracy))
