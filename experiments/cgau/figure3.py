@@ -6,6 +6,7 @@ import numpy as np
 
 import experiments.study as s
 from experiments.cgau import xor
+from tff_het.evaluation import figures
 
 _WITHOUT = {f"CGAU without client {x}": f"without_{x}" for x in ("modulation", "expression")}
 _ROWS = {
@@ -34,15 +35,13 @@ _PANELS = {
 
 def _draw(results: s.Results) -> Any:
     """The panels of the first seed that CGAU solved, or else of the first."""
-    from matplotlib.figure import Figure
-
     runs = {seed: found["xor"] for seed in results.seeds if (found := results.ok(["xor"], seed))}
     if not runs:
         return None
     seed, run = max(runs.items(), key=lambda item: item[1].metrics["cgau_solved"])
     panels = np.load(run.file(xor.FILE))
     classes = np.where(panels["y"] == 1, "lightskyblue", "lightsalmon")
-    figure = Figure(figsize=(8, 15), layout="constrained")
+    figure = figures.sheet(8, 15)
     figure.suptitle(f"seed {seed}, {'' if run.metrics['cgau_solved'] else 'not '}solved by CGAU")
     axes = figure.subplots(4, 2, sharex=True, sharey=True)
     for ax, (key, title) in zip(axes.flat, _PANELS.items(), strict=True):

@@ -36,12 +36,9 @@ def _ensembles(**case: Any) -> dict[str, s.Measure]:
     return {m: edge.ensemble(edge.run_name(method=m, **case)) for m in METHODS}
 
 
-def _alone(**case: Any) -> dict[str, s.Measure]:
-    return edge.accuracies(edge.run_name(frequency=1, **case), DEVICES)
-
-
 _ROWS = {
-    row: {"ACC_0": edge.INITIAL_ACCURACY, **_ensembles(**case), **_alone(**case)}
+    row: {"ACC_0": edge.INITIAL_ACCURACY, **_ensembles(**case)}
+    | edge.accuracies(edge.run_name(frequency=1, **case), DEVICES)
     for row, case in _CASES.items()
 }
 _SMALL = {f"10 acquisitions, {edge.SMALL}": _ensembles(small=True)}

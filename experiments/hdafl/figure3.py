@@ -49,7 +49,7 @@ EXPERIMENT = s.Experiment(
                 for data, setting, m in itertools.product(TITLES, _SHOWN, METHODS)
             },
             columns=len(METHODS),
-            share_y=True,
+            share_y="row",
         )
     ],
 )

@@ -262,7 +262,6 @@ def cells(
     name: str,
     flags: Mapping[str, Any],
     *,
-    start: Training | None = None,
     num_seeds: int | None = None,
     **axes: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Cell, ...]:
@@ -271,7 +270,6 @@ def cells(
     Args:
       name: Of a cell, with the axes in braces: 'cough/{level}/{method}'.
       flags: Of all cells. A flag of an axis is over these; None takes a flag away.
-      start: The run that all of them start from.
       num_seeds: As in `Cell`.
       **axes: Axis -> label -> flags; the last axis varies first.
     """
@@ -281,7 +279,7 @@ def cells(
         layers = (flags, *(axes[axis][label] for axis, label in chosen.items()))
         merged = {name: value for layer in layers for name, value in layer.items()}
         kept = {k: v for k, v in merged.items() if v is not None}
-        found.append(Cell(name.format(**chosen), Training(kept, start), num_seeds))
+        found.append(Cell(name.format(**chosen), Training(kept), num_seeds))
     return tuple(found)
 
 

@@ -21,8 +21,7 @@ def as_csv(section: Section) -> str:
             numbers: tuple[object, ...] = ("", "", "", 0, "", entry.ours)
             if entry.found is not None:
                 numbers = (*entry.found, entry.difference, entry.marked)
-            place = (title, entry.row, entry.column, entry.paper)
-            lines.append([*place, *numbers])
+            lines.append([title, entry.row, entry.column, entry.paper, *numbers])
     return records.as_csv(lines)
 
 

@@ -6,7 +6,7 @@ stand in a row, and `xlabel` and `ylabel` say what the axes are.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from experiments.study import statistics
 from experiments.study.experiment import Figure
 from experiments.study.measures import Measure
 from experiments.study.store import Results
+from tff_het.evaluation import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -68,12 +69,12 @@ def curves(
     *,
     ylabel: str = "local test accuracy (%)",
     columns: int | None = None,
-    share_y: bool = False,
+    share_y: bool | Literal["row"] = False,
 ) -> Figure:
     """Returns curves over rounds: the mean over seeds, and a band from the lowest to the highest.
 
     Panels are line -> the cell, and the column of its `metrics.csv`, in percent; by default in one
-    row. With `share_y`, those of a row have one scale.
+    row. `share_y` is as of `figures.grid`.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -85,7 +86,7 @@ def curves(
                     found.setdefault(panel, {})[line] = (measured[0][0], values)
         if not found:
             return None
-        figure, axes = _axes(len(found), columns, (5.5, 4.2), share_y)
+        figure, axes = figures.grid(len(found), columns, (5.5, 4.2), share_y=share_y)
         for ax, (panel, measured_lines) in zip(axes, found.items(), strict=True):
             for line, (rounds, values) in measured_lines.items():
                 (drawn,) = ax.plot(rounds, values.mean(axis=0), label=line)
@@ -114,7 +115,7 @@ def lines(
     """
 
     def draw(results: Results) -> "Drawing | None":
-        figure, (ax, *_) = _axes(1, 1, (7, 4.5))
+        figure, (ax,) = figures.grid(1, 1, (7, 4.5))
         for number, (name, measures) in enumerate(of.items()):
             found = {x: v for x, m in measures.items() if (v := m.values(results))}
             if not found:
@@ -141,43 +142,20 @@ def heat_maps(
     paper_shows: str,
     panels: Callable[[Results], Mapping[str, np.ndarray]],
     *,
-    xlabel: str,
-    ylabel: str,
-    label: str,
-    columns: int = 3,
     size: tuple[float, float] = (3.6, 4.2),
     imshow: Mapping[str, Any] = _BLUES,
+    **options: Any,
 ) -> Figure:
     """Returns tables of counts as colours, each on a scale of its own.
 
-    `panels` gives arrays [rows, columns] of the runs there are, and `label` says what the numbers
-    are. A panel has a `size`, width and height in inches; `imshow` are options of `Axes.imshow`.
+    `panels` gives arrays [rows, columns] of the runs there are. The other options are those of
+    `tff_het.evaluation.panels.heat_maps`.
     """
 
     def draw(results: Results) -> "Drawing | None":
+        from tff_het.evaluation import panels as drawing
+
         found = panels(results)
-        if not found:
-            return None
-        figure, axes = _axes(len(found), columns, size)
-        for ax, (panel, counts) in zip(axes, found.items(), strict=True):
-            image = ax.imshow(counts, aspect="auto", interpolation="nearest", **imshow)
-            ax.set(title=panel, xlabel=xlabel, ylabel=ylabel)
-            ax.locator_params(integer=True)
-            figure.colorbar(image, ax=ax, location="bottom", label=label)
-        return figure
+        return drawing.heat_maps(found, size=size, imshow=imshow, **options) if found else None
 
     return Figure(title, paper_shows, draw)
-
-
-def _axes(count: int, columns: int | None, size: tuple[float, float], share_y: bool = False):
-    """A figure with this many axes, in rows; `share_y`: each row has one scale."""
-    from matplotlib.figure import Figure as Drawing
-
-    columns = min(columns or count, count)
-    rows = -(-count // columns)
-    figure = Drawing(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
-    made = figure.subplots(rows, columns, squeeze=False, sharey="row" if share_y else "none")
-    axes = list(made.flat)
-    for ax in axes[count:]:
-        ax.remove()
-    return figure, axes[:count]

@@ -12,9 +12,8 @@ _TRAINING = {"local_epochs": 10, "batch_size": 20, "learning_rate": 0.02, "momen
 _QUICK = {**_TRAINING, "dataset": "cifar10", "model": "lenet5", "num_examples": 400, "rounds": 5}
 # The shares of outputs that Appendix C has: 10 of 16 (twice), 80 of 80, 40 of 60.
 _QUICK |= {"factors": {"conv_1": 4, "conv_2": 10, "dense_1": 120, "dense_2": 67}}
-_PAPER = _QUICK | {"num_examples": 1000}
+_PAPER, _PAPER_NOTE = _QUICK | {"num_examples": 1000}, "1,000 examples a client, 10 seeds."
 _NOTE = "400 examples per client instead of 1,000; FedAvg, WAFFLe, HDAFL and LG-FedAvg only."
-_PAPER_NOTE = "1,000 examples per client, 10 seeds."
 _METHODS = {FED_AVG: "fed_avg", WAFFLE: "waffle", "HDAFL": "hdafl", "LG-FedAvg": "lg_fedavg"}
 # Attack -> title: what the attacker does.
 _TITLES = {

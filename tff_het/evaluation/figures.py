@@ -8,7 +8,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,32 @@ def sheet(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def grid(
+    count: int,
+    columns: int | None,
+    size: tuple[float, float],
+    *,
+    share_y: bool | Literal["row"] = False,
+    aside: float = 0.0,
+) -> "tuple[Figure, list[Axes]]":
+    """Returns a figure with panels in rows.
+
+    Args:
+      count: How many panels.
+      columns: How many stand in a row at most; None: all.
+      size: Width and height of a panel in inches.
+      share_y: As of `Figure.subplots`.
+      aside: Inches beside the panels.
+    """
+    columns = min(columns or count, count)
+    rows = -(-count // columns)
+    figure = sheet(size[0] * columns + aside, size[1] * rows)
+    axes = list(figure.subplots(rows, columns, sharey=share_y, squeeze=False).flat)
+    for ax in axes[count:]:
+        ax.remove()
+    return figure, axes[:count]
 
 
 def accuracy_over_rounds(curves: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> "Figure":

@@ -1,16 +1,16 @@
 """Figures of several panels side by side: bars in groups, and heat maps."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tff_het.evaluation.figures import COLOURS, tidy
+from tff_het.evaluation.figures import COLOURS, grid, tidy
 
-_GROUP_INCHES = 0.45
+_GROUP_INCHES, _ASIDE = 0.45, 1.5  # The second one is for a legend or a colour bar.
 _LONG_GROUP = 6  # Characters that fit under a group.
 
 
@@ -56,9 +56,10 @@ def bars(
             raise ValueError(
                 f"Panel {title!r} needs bars for each of {len(groups)} groups, found {sizes}."
             )
-    figure, axes = _axes(
-        panels, columns, inches=(1.2 + _GROUP_INCHES * len(groups), 3.2), share_y=share_y
-    )
+    if not panels:
+        raise ValueError("There are no panels to draw.")
+    size = (1.2 + _GROUP_INCHES * len(groups), 3.2)
+    figure, axes = grid(len(panels), columns, size, share_y=share_y, aside=_ASIDE)
     names = list(dict.fromkeys(name for named in panels.values() for name in named))
     turned = max(map(len, groups)) > _LONG_GROUP
     for (title, named), ax in zip(panels.items(), axes, strict=True):
@@ -74,9 +75,16 @@ def bars(
 
 
 def heat_maps(
-    panels: Mapping[str, npt.ArrayLike], *, xlabel: str, ylabel: str, label: str, columns: int = 3
+    panels: Mapping[str, npt.ArrayLike],
+    *,
+    xlabel: str,
+    ylabel: str,
+    label: str,
+    columns: int = 3,
+    size: tuple[float, float] = (4.2, 2.6),
+    imshow: Mapping[str, Any] | None = None,
 ) -> Figure:
-    """Draws tables of numbers as colours, all on one scale.
+    """Draws tables of numbers as colours.
 
     Args:
       panels: By the panel's title, [rows, columns].
@@ -84,38 +92,34 @@ def heat_maps(
       ylabel: What the rows are.
       label: The measure and its unit.
       columns: Panels in a row.
+      size: Width and height of a panel in inches.
+      imshow: Options of `Axes.imshow`, with which each panel has a scale of its own. Default: all
+        have one.
 
     Raises:
       ValueError: If there are no panels, or one is no table.
     """
-    tables = {title: np.asarray(table, np.float64) for title, table in panels.items()}
+    tables = {title: np.asarray(table) for title, table in panels.items()}
     if wrong := {
         t: table.shape for t, table in tables.items() if table.ndim != 2 or not table.size
     }:
         raise ValueError(f"A heat map needs a table [rows, columns]; found the shapes {wrong}.")
-    figure, axes = _axes(tables, columns, inches=(4.2, 2.6), share_y=True)
-    low = min(table.min() for table in tables.values())
-    high = max(table.max() for table in tables.values())
-    for (title, table), ax in zip(tables.items(), axes, strict=True):
-        image = ax.imshow(table, aspect="auto", vmin=low, vmax=high, interpolation="nearest")
-        ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    figure.colorbar(image, ax=axes, label=label)
-    return figure
-
-
-def _axes(
-    panels: Mapping[str, object], columns: int, *, inches: tuple[float, float], share_y: bool
-) -> tuple[Figure, list[Axes]]:
-    if not panels:
+    if not tables:
         raise ValueError("There are no panels to draw.")
-    columns = min(len(panels), columns)
-    rows = -(-len(panels) // columns)
-    width, height = inches
-    figure = Figure(figsize=(width * columns + 1.5, height * rows), layout="constrained")
-    axes = list(figure.subplots(rows, columns, sharey=share_y, squeeze=False).flat)
-    for ax in axes[len(panels) :]:
-        ax.remove()
-    return figure, axes[: len(panels)]
+    if one_scale := imshow is None:
+        ends = [(table.min(), table.max()) for table in tables.values()]
+        imshow = {"vmin": min(low for low, _ in ends), "vmax": max(high for _, high in ends)}
+    aside = _ASIDE if one_scale else 0.0
+    figure, axes = grid(len(tables), columns, size, share_y=one_scale, aside=aside)
+    for (title, table), ax in zip(tables.items(), axes, strict=True):
+        image = ax.imshow(table, aspect="auto", interpolation="nearest", **imshow)
+        ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        if not one_scale:
+            ax.locator_params(integer=True)
+            figure.colorbar(image, ax=ax, location="bottom", label=label)
+    if one_scale:
+        figure.colorbar(image, ax=axes, label=label)
+    return figure
 
 
 def _draw_bars(ax: Axes, named: Mapping[str, Bars], names: Sequence[str]) -> None:
