@@ -63,6 +63,17 @@ def test_heat_maps_have_one_scale():
     assert scale.get_ylabel() == "output"
 
 
+def test_heat_maps_may_have_scales_of_their_own():
+    maps = {"one": [[0.0, 1.0]], "two": [[2.0, 5.0]], "three": [[7.0, 7.0]]}
+    labels = {"xlabel": "unit", "ylabel": "image", "label": "output"}
+    figure = heat_maps(maps, **labels, columns=2, size=(2.0, 3.0), imshow={"vmin": 0})
+    panels, scales = figure.axes[:3], figure.axes[3:]
+    assert [ax.get_title() for ax in panels] == [*maps]
+    assert [ax.images[0].get_clim() for ax in panels] == [(0, 1), (0, 5), (0, 7)]
+    assert [scale.get_xlabel() for scale in scales] == ["output"] * 3
+    assert tuple(figure.get_size_inches()) == (4.0, 6.0)  # Two panels in a row, two rows.
+
+
 def test_what_cannot_be_drawn_is_refused():
     labels = {"xlabel": "x", "ylabel": "y"}
     with pytest.raises(ValueError, match="no panels"):
