@@ -53,7 +53,12 @@ def grid(
       size: Width and height of a panel in inches.
       share_y: As of `Figure.subplots`.
       aside: Inches beside the panels.
+
+    Raises:
+      ValueError: If there are no panels.
     """
+    if not count:
+        raise ValueError("There are no panels to draw.")
     columns = min(columns or count, count)
     rows = -(-count // columns)
     figure = sheet(size[0] * columns + aside, size[1] * rows)

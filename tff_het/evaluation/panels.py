@@ -56,8 +56,6 @@ def bars(
             raise ValueError(
                 f"Panel {title!r} needs bars for each of {len(groups)} groups, found {sizes}."
             )
-    if not panels:
-        raise ValueError("There are no panels to draw.")
     size = (1.2 + _GROUP_INCHES * len(groups), 3.2)
     figure, axes = grid(len(panels), columns, size, share_y=share_y, aside=_ASIDE)
     names = list(dict.fromkeys(name for named in panels.values() for name in named))
@@ -104,13 +102,12 @@ def heat_maps(
         t: table.shape for t, table in tables.items() if table.ndim != 2 or not table.size
     }:
         raise ValueError(f"A heat map needs a table [rows, columns]; found the shapes {wrong}.")
-    if not tables:
-        raise ValueError("There are no panels to draw.")
-    if one_scale := imshow is None:
-        ends = [(table.min(), table.max()) for table in tables.values()]
-        imshow = {"vmin": min(low for low, _ in ends), "vmax": max(high for _, high in ends)}
+    one_scale = imshow is None
     aside = _ASIDE if one_scale else 0.0
     figure, axes = grid(len(tables), columns, size, share_y=one_scale, aside=aside)
+    if imshow is None:
+        ends = [(table.min(), table.max()) for table in tables.values()]
+        imshow = {"vmin": min(low for low, _ in ends), "vmax": max(high for _, high in ends)}
     for (title, table), ax in zip(tables.items(), axes, strict=True):
         image = ax.imshow(table, aspect="auto", interpolation="nearest", **imshow)
         ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
