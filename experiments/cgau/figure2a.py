@@ -68,7 +68,8 @@ EXPERIMENT = s.Experiment(
             cgau.judged_cells("cough", _COUGH | _QUICK | cgau.SELDOM),
             45,
             "300 rounds at rate 0.01 instead of 1,000 at 0.001, tested every 10. CGAU and the "
-            "baseline: 45 seeds, other rows 5. Coughs get weight 2 in the loss.",
+            "baseline: 45 seeds at levels 0.0, 0.4 and 1.0, 12 at the others. Other rows: 5 seeds "
+            "at these three levels. Coughs get weight 2 in the loss.",
         ),
         "paper": s.Scale(cgau.cells("cough", _COUGH | _PAPER), 12, cgau.PAPER_NOTE),
     },

@@ -57,10 +57,14 @@ def cells(
 
 
 def judged_cells(data: str, flags: Flags) -> tuple[s.Cell, ...]:
-    """At three levels: all seeds of the two methods that claims compare, five of the others."""
-    judged = [CGAU, BASELINE]
+    """All seeds of what claims compare at three levels, 12 at the others; five of other methods."""
+    judged, rest = [CGAU, BASELINE], [level for level in SHUFFLED if level not in SOME]
     others = [method for method in ROWS if method not in judged]
-    return cells(data, flags, SOME, judged) + cells(data, flags, SOME, others, num_seeds=FEW_SEEDS)
+    return (
+        *cells(data, flags, SOME, judged),
+        *cells(data, flags, rest, judged, num_seeds=12),
+        *cells(data, flags, SOME, others, num_seeds=FEW_SEEDS),
+    )
 
 
 def measured(data: str, name: str) -> Measured:

@@ -30,6 +30,7 @@ _PRINTED = {
         for r in _RATES
     },
 }
+_STANDARDISED = {pipeline: _PIPELINES[pipeline] for pipeline in ["standardised inputs"]}
 _FOUR, (*_REST, _LOWER, _HIGHER) = [*_PRINTED][:4], [*_PRINTED][4:]
 _JOINT = {
     "Tables 1 and 2": _FOUR,
@@ -52,7 +53,9 @@ _ALL = (
     *_longer(_UNI, *_RATES),
     *_longer(_MULTI, "0.02"),
     *settings.cells(PAPER, [_UNI], [], "/{other}", method=_PROX, other=_PIPELINES),
+    *settings.cells(PAPER, ["CIFAR-10/unimodal"], [FED_AVG], "/{other}", other=_STANDARDISED),
 )
+_OF_CIFAR = {pipeline: f"CIFAR-10/unimodal/{FED_AVG}/{pipeline}" for pipeline in _STANDARDISED}
 _OF_PROX = {pipeline: f"{_UNI}/{FED_PROX}/{pipeline}" for pipeline in _PIPELINES}
 
 
@@ -85,6 +88,7 @@ EXPERIMENT = s.Experiment(
         _table("FedAvg, Tables 1 and 2", _FOUR),
         _table("FedAvg, Tables 4 and 5", [*_REST, _LOWER, _HIGHER]),
         s.table("FedProx with mu = 0.01, unimodal", _OF_PROX, {"Last round": ACCURACY}, s.metric),
+        s.table("FedAvg on CIFAR-10, unimodal", _OF_CIFAR, {"Last round": ACCURACY}, s.metric),
     ],
     claims=[_claim(pipeline, *of) for of in _JOINT.items() for pipeline in _PIPELINES],
 )

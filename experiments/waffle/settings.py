@@ -93,7 +93,7 @@ def main_scales(settings: Iterable[str], methods: Iterable[str]) -> dict[str, s.
         return cells(which, partitions, methods)
 
     # By their spread, as many seeds as decide claims that fewer left undecided, at most 30.
-    numbers = {AS_WRITTEN: 8, FMNIST: 18, CIFAR: 30, f"{MNIST}/multimodal": 20, MNIST: 12}
+    numbers = {AS_WRITTEN: 8, FMNIST: 18, CIFAR: 30, MNIST: 20}
     quick = [
         dataclasses.replace(cell, num_seeds=next(n for of, n in numbers.items() if of in cell.name))
         for cell in of(PAPER, MNIST) + of(CONVOLUTIONS, FMNIST, CIFAR)
