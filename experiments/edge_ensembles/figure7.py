@@ -22,8 +22,8 @@ def _cells(size: edge.Size) -> Iterator[s.Cell]:
     yield s.Cell(edge.INITIAL, size.start())
     for case in _CASES.values():
         yield from (size.run(method=method, **case) for method in METHODS)
-        yield size.run(frequency=1, **case)
-    yield size.run(small=True)
+        yield size.run(frequency=1, num_seeds=edge.FIRST_SEEDS, **case)
+    yield size.run(small=True, num_seeds=edge.FIRST_SEEDS)
     for method, name in _BY_TEST.items():
         yield size.run(method=method, small=True, num_seeds=edge.FEW_SEEDS)
         if size is not edge.QUICK:  # The published runs look at no test data.
@@ -59,7 +59,7 @@ def _like_mix(method: str) -> s.Claim:
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure7",
     "Figure 7: ensemble strategies",
-    scales=edge.scales(_cells),
+    scales=edge.scales(_cells, 30),
     tables=[
         edge.table("Accuracy on the test set, Type I; devices without ensembling", _ROWS | _SMALL),
         edge.table("Models selected on test data, as in the paper", {"10 acquisitions": _JUDGED}),
