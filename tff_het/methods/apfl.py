@@ -25,6 +25,7 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import equally_weighted, local_sgd, sends_change
+from tff_het.methods import opponents
 from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables, Weights
@@ -57,9 +58,10 @@ def build_apfl(
       aggregator: The mean of all clients, each counting the same, by default.
 
     Raises:
-      ValueError: If examples are to be acquired.
+      ValueError: If examples are to be acquired, or the network has an opponent.
     """
     warn_if(not mixing, "apfl with mixing 0 is federated averaging: own models do not move.")
+    opponents.refuse(architecture, "apfl")
     model = architecture.model(local=())
     shared = equally_weighted(local_sgd(model, training))
 

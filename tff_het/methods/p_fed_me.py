@@ -35,6 +35,7 @@ from tff_het.learning.works import (
     starts_from_globals,
     with_own_globals,
 )
+from tff_het.methods import opponents
 from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
@@ -67,11 +68,13 @@ def build_p_fed_me(
       aggregator: The mean of all clients by default.
 
     Raises:
-      ValueError: If the clients' optimizer is not plain SGD, or examples are to be acquired.
+      ValueError: If the clients' optimizer is not plain SGD, examples are to be acquired, or the
+        network has an opponent.
     """
     warn_if(not server_mixing, "p_fed_me with server_mixing 0 never moves the shared model.")
     if not is_sgd(training.optimizer):
         raise ValueError("p_fed_me moves clients by its own rule: leave momentum and others out.")
+    opponents.refuse(architecture, "p_fed_me")
     model = architecture.model(local=())
     is_equal = client_weights == "equal"
     shared = local_sgd(model, training)

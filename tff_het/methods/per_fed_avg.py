@@ -28,6 +28,7 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import equally_weighted, local_sgd, sends_change
+from tff_het.methods import opponents
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
 
@@ -58,8 +59,9 @@ def build_per_fed_avg(
       aggregator: The mean of all clients by default.
 
     Raises:
-      ValueError: If examples are to be acquired.
+      ValueError: If examples are to be acquired, or the network has an opponent.
     """
+    opponents.refuse(architecture, "per_fed_avg")
     model = architecture.model(local=())
     is_equal = client_weights == "equal"
     shared = local_sgd(model, training)

@@ -32,6 +32,7 @@ from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import local_sgd
+from tff_het.methods import opponents
 from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
@@ -58,7 +59,7 @@ def build_q_ffl(
 
     Raises:
       ValueError: If q is negative or not finite, the optimizer has no learning rate, examples are
-        to be acquired, or the aggregator takes no weights.
+        to be acquired, the aggregator takes no weights, or the network has an opponent.
     """
     if not 0 <= q < math.inf:
         raise ValueError(f"q must be a finite number, not negative; found {q}.")
@@ -71,6 +72,7 @@ def build_q_ffl(
         )
     aggregators.check_weighted(aggregator, "q_ffl's weights h_k")
     measuring.learning_rate(training, tf.zeros([], tf.int32))  # Refused before anything is traced.
+    opponents.refuse(architecture, "q_ffl")
     model = architecture.model(local=())
     plain = local_sgd(model, training)
 

@@ -112,3 +112,12 @@ def test_a_run_reports_the_adversary(values, tmp_path):
 def test_refusals(values, changes, message):
     with pytest.raises(ValueError, match=message):
         setup.make(RunConfig.of(**{**values, **ADVERSARY, **changes}))
+
+
+@pytest.mark.parametrize("method", ["apfl", "p_fed_me", "per_fed_avg", "q_ffl"])
+def test_methods_without_a_step_for_it_refuse_it(values, method):
+    """Their steps on the network's loss would train the adversary to guess worse."""
+    flags = {name: value for name, value in values.items() if name != "local_layers"}
+    made = setup.make(RunConfig.of(**{**flags, "method": method, "protected": "race,sex"}))
+    with pytest.raises(ValueError, match=f"{method} has no step for an adversary, found adv"):
+        processes.build(made)
