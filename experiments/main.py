@@ -5,6 +5,7 @@
   tff-het reproduce hdafl.table3 --scale=smoke --output_dir=out
   tff-het report --output_dir=out
   tff-het list methods
+  tff-het heterogeneity --partition=iid
   tff-het embed --model=yamnet --module=HANDLE --input=FOLDER --output=FOLDER
 
 Each takes --help. In a checkout, `uv run tff-het` runs it.

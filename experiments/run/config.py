@@ -30,9 +30,9 @@ class Data:
     Attributes:
       dataset: The data set.
       positive_label: Name of a class: the task is to tell it from all others. Default: all classes.
-      data_dir: A folder with one folder for each data set, named as it is, holding the original
-        files. Without it, mnist, fashion_mnist, cifar10 and femnist are downloaded; digits comes
-        with scikit-learn.
+      data_dir: A folder of original files in a folder for each data set, such as DIR/mnist; for npz
+        the file, for pfllib and embedded their folder. Without it, mnist, fashion_mnist, cifar10
+        and femnist are downloaded; digits comes with scikit-learn.
       partition: How examples are split over clients. Default: what suits the data set.
       num_clients: Number of clients; 0 with --partition=groups makes each group a client. Default:
         what suits the data set.

@@ -23,9 +23,9 @@ def disjoint_classes(
       test: Test examples; those of classes that no client has belong to nobody.
       rng: Source of all random draws.
       num_clients: Number of clients. May be None where `classes` says it.
-      classes: The classes of each client, e.g. [[0, 1], [2, 3], [4, 5, 6], [7, 8, 9]] (Qian et al.
-        2019); classes that are in none of the lists belong to nobody. None shuffles the classes
-        and assigns them as evenly as possible.
+      classes: The classes of each client, as a flag 0,1;2,3;4,5,6;7,8,9 (Qian et al. 2019);
+        classes that are in none of the lists belong to nobody. None shuffles the classes and
+        assigns them as evenly as possible.
 
     Raises:
       ValueError: There are more clients than classes, or `classes` does not fit the clients and
