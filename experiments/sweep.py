@@ -47,7 +47,7 @@ class Settings(program.Making):
         first value.
       draws: Random draws, of all such settings together.
       choose: Settings of --over whose best value is chosen on validation examples.
-      select: The `metric` of validation examples whose highest mean over seeds decides.
+      select: The validation metric whose mean over seeds --choose maximises.
       metric: What is reported: an entry of summary.json.
       set: A setting of experiments.train for all runs, such as rounds=10; may be repeated.
       plugin: As in training.

@@ -31,7 +31,7 @@ class Settings(program.Making):
       method: Its name.
       own: Its main parameter and the value to try beside its default, as name=value. Default: it
         has none, and a fourth rate is tried.
-      setting: A setting of the board; may be repeated. Default: all.
+      setting: A setting of the board (a wrong name lists them); may be repeated. Default: all.
     """
 
     plugin: Sequence[str] = ()

@@ -64,7 +64,7 @@ def build_fed_ala(
     Args:
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD; A is learned with its batch size.
-      adaptive_layers: Names of the layers with an A; the architecture's classifier by default.
+      adaptive_layers: Layers mixed by learned weights A; the network's classifier by default.
       mixing_rate: eta of the steps on A.
       examples_share: s, the share of its examples on which a client learns A.
       threshold: Below which standard deviation of the losses A has converged.

@@ -38,8 +38,8 @@ def build_fed_avg_ft(
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD, and of fine-tuning.
       fine_tuning_epochs: Passes over the client's training examples.
-      fine_tuning_rate: Learning rate of fine-tuning, by SGD without momentum; as `training` by
-        default.
+      fine_tuning_rate: Learning rate of fine-tuning by plain SGD; the clients' own optimizer and
+        rate by default.
     """
     warn_if(not fine_tuning_epochs, "fed_avg_ft with 0 epochs is federated averaging.")
     model = architecture.model(local=())

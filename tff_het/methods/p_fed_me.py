@@ -63,8 +63,8 @@ def build_p_fed_me(
       personal_rate: Rate of the steps on theta.
       inner_steps: K, how many steps on theta a batch gets.
       server_mixing: beta, which may exceed 1.
-      predict_with: What a client keeps and predicts with; u, as in code that others released.
-      client_weights: What clients count by in the mean; by examples in code that others released.
+      predict_with: theta, a client's own model, or u, its copy of the shared one (others' code).
+      client_weights: Weights in the mean: equal, or by examples (others' code).
       aggregator: The mean of all clients by default.
 
     Raises:

@@ -55,7 +55,7 @@ def build_per_fed_avg(
       adaptation_steps: Steps after which a client predicts, on its training examples.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
       difference: delta, the size of these differences, for hessian_free.
-      client_weights: What clients count by in the mean; by examples in code that others released.
+      client_weights: Weights in the mean: equal, or by examples (others' code).
       aggregator: The mean of all clients by default.
 
     Raises:
