@@ -135,6 +135,7 @@ def test_figures_share_runs():
         assert set(names(figure11.EXPERIMENT, scale).values()) == {
             seven["E45F10"],
             seven["E45F10 MixFL"],
+            seven["E45F1"],
             seven["E45F10, 20 acquisitions"],
         }
         without = names(batch_normalization.EXPERIMENT, scale)["Without batch normalisation"]
