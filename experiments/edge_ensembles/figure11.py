@@ -6,7 +6,6 @@ import experiments.study as s
 from experiments.edge_ensembles import settings as edge
 from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, MIX, MODELS
 
-# By the spread of 14 seeds, 66 decide whether devices know their own classes alone.
 _FEW: list[dict] = [{"frequency": 1}, {"method": MIX}, {"budget": 20}]
 _COUNT = s.Form(digits=0)
 _RUNS = {method: edge.run_name(method=method) for method in (AVE, MIX)}
@@ -50,6 +49,7 @@ def _figure(method: str, paper_shows: str) -> s.Figure:
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure11",
     "Figure 11: what devices and ensembles know",
+    # By the spread of 14 seeds, 66 decide whether devices know their own classes alone.
     scales=edge.scales(lambda of: [of.run(), *(of.run(num_seeds=14, **x) for x in _FEW)], 70),
     tables=[_table(AVE), _table(MIX)],
     claims=[
