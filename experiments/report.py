@@ -27,8 +27,8 @@ class Settings:
       output_dir: Where your runs are. Default: pages are made from the kept results.
       merge: Add the runs in --output_dir to the kept results.
       stale: Say which results come from code or settings that have changed since, and stop.
-      carry: Make some of the outdated kept results again; where the bytes are equal, results are
-        stamped with the new commit as well.
+      carry: Make some of the outdated kept results again; where tables and, to 12 digits,
+        numbers are equal, results are stamped with the new commit as well.
       check: Write nothing, and fail where a page is not what kept results give.
       data_dir: As in training; for --carry.
     """

@@ -150,7 +150,7 @@ def _runs(shown: Iterable[Section]) -> str:
     return (
         f"The {len(hours):,} runs sum to {sum(hours.values()):.1f} hours, two at the same time; "
         "sections share runs. A commit with + had changes that were not committed; those with = "
-        "between them gave equal bytes in a repeated sample."
+        "between them gave equal tables and numbers, to 12 digits, in a repeated sample."
     )
 
 

@@ -105,6 +105,19 @@ def _as_if_code_had_changed(made):
     return path
 
 
+@pytest.mark.parametrize(("change", "said"), [(1e-15, "carried to"), (1e-9, "not carried")])
+def test_carry_takes_numbers_as_equal_to_12_digits(kept, monkeypatch, change, said):
+    made, _ = kept
+    path = _as_if_code_had_changed(made)
+    lines = [json.loads(one) for one in path.read_text().splitlines()]
+    for one in lines[1:]:
+        one["metrics"]["value"] *= 1 + change
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    monkeypatch.setattr(runner, "commit", lambda: "new")
+    (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
+    assert said in line
+
+
 def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypatch):
     made, _ = kept
     path = _as_if_code_had_changed(made)
@@ -124,7 +137,7 @@ def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypat
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
     before = path.read_bytes()
     (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
-    assert "not carried" in line and "gives other bytes now (value)" in line
+    assert "not carried" in line and "gives other results now (value)" in line
     assert path.read_bytes() == before
 
 
