@@ -25,10 +25,7 @@ _TITLES = {
 }
 _MEMORISED = "Memorisation: accuracy of the clients' own models"
 _ACCURACIES = {"On their training examples": "members_accuracy", "On others": "others_accuracy"}
-_PRINTED = {
-    FED_AVG: "FedAvg 83.85 ± 1.62 83.72 ± 2.19",
-    WAFFLE: "WAFFLe 56.20 ± 1.40 54.39 ± 1.85",
-}
+_PRINTED = {FED_AVG: "FedAvg 83.85 ± 1.62 83.72 ± 2.19", WAFFLE: "WAFFLe 56.20 ± 1.40 54.39 ± 1.85"}
 # The lower end of FedAvg's printed accuracy, and the upper end of WAFFLe's.
 _HIGH, _MODERATE = 0.8385 - 0.0162, 0.5620 + 0.0140
 
