@@ -24,7 +24,7 @@ _ROWS = {
     _WITHOUT: _penalised(0.0),
     _WITH: _penalised(1.0),
     f"{_WITH}, adversary without dropout": _penalised(1.0, adversary_dropout=0.0),
-    f"{_WITH}, lambda 5, 50 steps": _penalised(5.0, 50),
+    f"{_WITH}, lambda 5, 50 steps": _penalised(5.0, 50, num_seeds=3),
     "LG-FedAvg, lambda 30, a step each": {**_LG, "penalty": 30.0},
     "LG-FedAvg, lambda 30, a step of the network after each pass of the adversary": _AUTHORS,
 }
