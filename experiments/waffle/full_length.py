@@ -28,7 +28,7 @@ EXPERIMENT = dataclasses.replace(
         v for of in _OF.values() for v in of.EXPERIMENT.printed if not v.row.startswith(MNIST)
     ],
     claims=[
-        dataclasses.replace(claim, text=f"Ours, with as many rounds as printed: {claim.text}")
+        dataclasses.replace(claim, text=f"Ours: At full length: {claim.text}")
         for of in _OF.values()
         for claim in of.EXPERIMENT.claims
         if not claim.text.startswith(("(MNIST", "Ours")) and "parameters" not in claim.text
