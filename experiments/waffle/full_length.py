@@ -7,7 +7,7 @@ from experiments.waffle import figure6, table1, table2
 from experiments.waffle.settings import AS_WRITTEN, METHODS, MNIST, PAPER, SMOKE, cells, scales
 
 _OF = {"Table 1": table1, "Table 2": table2, "Figures 5 and 6": figure6}
-# MNIST's runs are there already; claims on CIFAR-10 compare with them. Three others are cut for time.
+# MNIST is there already; claims on CIFAR-10 compare with it. Three others are cut for time.
 _FULL = cells(PAPER, PAPER, METHODS)
 _CUT = ("FMNIST/unimodal/q-FFL", "FMNIST/multimodal/q-FFL", "FMNIST/multimodal/FedProx")
 _QUICK = [c for c in _FULL if AS_WRITTEN not in c.name and c.name not in _CUT]
