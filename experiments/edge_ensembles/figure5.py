@@ -49,5 +49,5 @@ EXPERIMENT = s.Experiment(
             },
         ),
     ],
-    figures=[edge.bars(_ROWS, "all bars rise with E, and the ensemble ends above the devices.")],
+    figures=[edge.bars(_ROWS, "almost all bars rise with E (so the text).")],
 )

@@ -88,7 +88,7 @@ EXPERIMENT = s.Experiment(
         s.Figure(
             "Figure 2: clients' local test accuracy after the last round",
             "The distribution over clients: with FedAvg the minority lies far below the majority, "
-            "with WAFFLe close to it.",
+            "with WAFFLe it is on a par (so the text).",
             _draw,
         )
     ],
