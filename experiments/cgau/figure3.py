@@ -84,7 +84,7 @@ EXPERIMENT = s.Experiment(
     figures=[
         s.Figure(
             "Decision boundaries and activations, of the first seed that CGAU solves",
-            "(a), (b) Both solve the problem; the text says nothing of the boundaries' form. (c) The "
+            "(a), (b) Both solve the problem; the boundaries are not described. (c) The "
             "filter splits on the sign of x_1; (d) the gate shuts off negative x_1. (e) Modulation "
             "moves the up client's filter towards positive x_1; (f) expression moves the down "
             "client's gate towards negative x_1. (g), (h) Without either, one client's half is "
