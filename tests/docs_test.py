@@ -278,7 +278,7 @@ def test_pages_stay_short():
     assert words(README) <= 700
     assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 1500
     findings = sorted(ROOT.glob("experiments/*/findings.md"))
-    assert len(findings) == 5
+    assert len(findings) == 6
     for path in findings:
         short = path.read_text().split("\n\n")[0]
         assert short.startswith("**In short.**") and len(short.split()) <= 120, path
