@@ -7,8 +7,8 @@
       --dataset=cifar10 --data_dir=DATA --output=DATA/cifar10_embeddings
 
 The job is one Apache Beam pipeline and runs in this process. Beam's options, such as --runner, move
-it elsewhere; Beam gets everything after -- unread. The same command does nothing if its result
-exists. A stopped job leaves nothing at --output.
+it elsewhere; everything after -- goes to Beam unchecked. The same command does nothing if its
+result exists. A stopped job leaves nothing at --output.
 """
 
 import contextlib
@@ -90,7 +90,10 @@ def define_flags() -> flags.FlagValues:
     )
     numbers = {
         "image_size": (None, "Height and width in pixels that the module takes (image)."),
-        "batch_size": (None, "Images, or patches of audio, in one call. Default: 128, or 64."),
+        "batch_size": (
+            None,
+            "Images, or patches of audio, in one call. Default: 128 images, 64 patches.",
+        ),
         "examples_per_shard": (
             job.Job.examples_per_shard,
             "Examples in a file: what one worker takes at a time.",

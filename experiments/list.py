@@ -1,4 +1,4 @@
-"""Lists methods, data sets, partitions, models or experiments, one line each.
+"""Lists methods, datasets, partitions, models or experiments, one line each.
 
 python -m experiments.list methods
 python -m experiments.list models --plugin=my_network.py

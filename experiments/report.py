@@ -4,7 +4,7 @@
   python -m experiments.report
 
 The first writes OUTPUT_DIR/report/index.html, one file that needs no network, with CSV and
-Markdown beside it. The second writes the papers' README.md from experiments/results/.
+Markdown beside it. The second, for maintainers, rewrites README.md files from experiments/results/.
 """
 
 import dataclasses
@@ -24,12 +24,12 @@ class Settings:
     """Settings of this program.
 
     Attributes:
-      output_dir: Where your runs are. Default: pages are made from the kept results.
-      merge: Add the runs in --output_dir to the kept results.
+      output_dir: Where your runs are. Without it, the project's own pages are rewritten.
+      merge: Add the runs in --output_dir to the project's results.
       stale: Say which results come from code or settings that have changed since, and stop.
-      carry: Make some of the outdated kept results again; where tables and, to 12 digits,
+      carry: Make some of the project's outdated results again; where tables and, to 12 digits,
         numbers are equal, results are stamped with the new commit as well.
-      check: Write nothing, and fail where a page is not what kept results give.
+      check: Write nothing, and fail where a page is not what the project's results give.
       data_dir: As in training; for --carry.
     """
 

@@ -23,7 +23,7 @@ class Settings(program.Making):
 
     Attributes:
       scale: smoke: seconds to minutes, to see that it runs; quick: hours a paper on two cores
-        (docs/reproducing.md); paper: the paper's own settings.
+        (docs/reproducing.md); paper: the paper's own settings. Most boards have no quick.
     """
 
     scale: Literal["smoke", "quick", "paper"] = "quick"
@@ -43,7 +43,9 @@ def main(argv: Sequence[str]) -> int:
     module = importlib.import_module(f"experiments.{name}")
     settings = command_line.settings(Settings, argv[1:], module.__doc__)
     with command_line.errors_in_one_line():
-        return program.make_runs(module.EXPERIMENT, settings.scale, settings)
+        code = program.make_runs(module.EXPERIMENT, settings.scale, settings)
+    print(f"The page of these runs: tff-het report --output_dir={settings.output_dir}")
+    return code
 
 
 if __name__ == "__main__":

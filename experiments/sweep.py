@@ -49,7 +49,7 @@ class Settings(program.Making):
       choose: Settings of --over whose best value is chosen on validation examples.
       select: The validation metric whose mean over seeds --choose maximises.
       metric: What is reported: an entry of summary.json.
-      set: A setting of experiments.train for all runs, such as rounds=10; may be repeated.
+      set: A setting of experiments.train for all runs; may be repeated. Default: digits, hdafl.
       plugin: As in training.
       config: A YAML file with settings of this program; flags win over it.
     """

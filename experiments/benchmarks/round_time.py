@@ -6,7 +6,7 @@ Random data. Ours is the whole training loop, in process, with a checkpoint afte
 is `process.next` alone, in both of its forms, through its worker. "Bare" is the clients' steps
 alone, in a graph without federation: what the machine takes for the arithmetic. They take turns,
 block by block. Figures are medians over rounds; speedup is the faster of TFF's forms over ours.
-README.md describes the rows.
+The rows: W1, W2, W3, PFLlib, pfl-research, BlazeFL (experiments/benchmarks/README.md).
 """
 
 import collections

@@ -4,8 +4,8 @@
       --setting="FMNIST, Dirichlet .1, 20 clients" --data_dir=data --output_dir=out
 
 Your method gets as many trials as all others: three rates, and the best of these with the value of
---own. The page is OUTPUT_DIR/board/index.html. --seeds=2 takes the first two seeds of all. Runs of
-the board itself in OUTPUT_DIR win over those of the project.
+--own. The page is OUTPUT_DIR/board/index.html. --seeds=2 compares on
+seeds 0 and 1 alone. Runs of the board in OUTPUT_DIR replace those of the project.
 """
 
 import dataclasses
@@ -31,6 +31,7 @@ class Settings(program.Making):
       method: Its name.
       own: Its main parameter and the value to try beside its default, as name=value. Default: it
         has none, and a fourth rate is tried.
+      seeds: How many: seeds 0, 1 and so on. Default: the board's five.
       setting: A setting of the board (a wrong name lists them); may be repeated. Default: all.
     """
 

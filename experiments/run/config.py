@@ -32,7 +32,7 @@ class Data:
       positive_label: Name of a class: the task is to tell it from all others. Default: all classes.
       data_dir: A folder of original files in a folder for each data set, such as DIR/mnist; for npz
         the file, for pfllib and embedded their folder. Without it, mnist, fashion_mnist, cifar10
-        and femnist are downloaded; digits comes with scikit-learn.
+        and femnist are downloaded; digits and digits_vqa come with scikit-learn.
       partition: How examples are split over clients. Default: what suits the data set.
       num_clients: Number of clients; 0 with --partition=groups makes each group a client. Default:
         what suits the data set.
@@ -141,14 +141,14 @@ class Training:
         acquisition. Default: 0.
       dropout_samples: Predictions with dropout that the pool is scored by (all of --acquisition but
         random). Default: 20.
-      server_optimizer: The server's. Default: plain averaging.
+      server_optimizer: The server's; needs --server_learning_rate. Default: plain averaging.
       server_learning_rate: Learning rate of --server_optimizer.
       aggregator: How the server combines updates: the method's mean; with large updates zeroed and
         clipped (robust); clipped, every client the same, with noise for differential privacy (dp);
         or quantised before they are sent (compressed).
-      noise_multiplier: Standard deviation of the noise in the sum of updates, over
-        --update_clip_norm (--aggregator=dp).
-      update_clip_norm: Norm that a client's update is clipped to (--aggregator=dp).
+      noise_multiplier: Standard deviation of the noise in the sum of updates, divided by
+        --update_clip_norm; needed for --aggregator=dp.
+      update_clip_norm: Norm that a client's update is clipped to; needed for --aggregator=dp.
       delta: The delta that epsilon is computed for, best below 1 / number of clients
         (--aggregator=dp). Default: 1e-5.
       quantization_bits: Bits per number sent (--aggregator=compressed). Default: 8.
@@ -194,7 +194,7 @@ class Run:
       sampling: How a cohort is chosen: clients at random, or one after another, beginning with the
         first (with --clients_per_round=1: sequential training).
       goal_accuracy: Train until the mean accuracy over clients reaches this (0.975, say), for
-        --rounds at most; looked for whenever clients are evaluated.
+        --rounds at most; needs --validation_fraction, or --goal_selection=test.
       goal_selection: What --goal_accuracy is evaluated on; test, as papers do, makes results too
         good.
       start_from: Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training

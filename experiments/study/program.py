@@ -33,10 +33,10 @@ class Making:
     """Settings of all programs that make runs.
 
     Attributes:
-      data_dir: A folder with one folder for each data set; cells whose data are not there say so.
-        Without, data sets are downloaded where that is possible.
-      output_dir: Where the results go. Any number of equal programs may share it, also on several
-        machines: each run is made once.
+      data_dir: A folder with one folder for each data set. Runs whose data are missing are skipped,
+        and marked on the page. Without it, data sets are downloaded where possible.
+      output_dir: Where the results go. You may give the same command several times with one folder,
+        also on several machines: each run is made once.
       seeds: How many: seeds 0, 1 and so on. Default: what the scale has.
       dry_run: Print the plan with the time it may take, and stop. Where nothing similar was run
         before, short probes say how fast this machine is; they need the data in --data_dir.
@@ -103,7 +103,6 @@ def _run(run_all: Any, tasks: Sequence[runner.Task], settings: Making, count: in
             bad += result.status not in (*FINISHED, Status.MISSING_DATA)
     finally:
         left.clear()  # So that nothing is told of them any more.
-    print(f"The page: tff-het report --output_dir={settings.output_dir}")
     return 1 if bad else 0
 
 

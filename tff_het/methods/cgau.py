@@ -51,8 +51,9 @@ def build_cgau(
       architecture: The network; its hidden layers become gated ones of the same width.
       training: Settings of the clients' local SGD, which trains both parts together.
       num_clients: K; all variants but `private` need it.
-      variant: Whether clients keep their conditioning (private), or it is averaged like all weights
-        (shared_one_hot; as_released has all of the authors' code, with `condition_output`).
+      variant: private: clients keep their conditioning; shared_one_hot: it is averaged like all
+        weights; as_released: it is averaged, and all else is as in the authors' code, with
+        `condition_output`.
       condition_output: Whether the logits are shifted as well, as in the authors' code; the paper
         has no such term.
 

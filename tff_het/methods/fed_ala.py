@@ -67,7 +67,7 @@ def build_fed_ala(
       adaptive_layers: Layers mixed by learned weights A; the network's classifier by default.
       mixing_rate: eta of the steps on A.
       examples_share: s, the share of its examples on which a client learns A.
-      threshold: Below which standard deviation of the losses A has converged.
+      threshold: A has converged when the standard deviation of the losses is below this.
 
     Raises:
       ValueError: If there is no such layer, s is not a share, or examples are to be acquired.

@@ -59,8 +59,8 @@ def build_fed_proto(
       architecture: The network, all of it local.
       training: Settings of the clients' SGD.
       prototype_strength: lambda, how strongly features are pulled to the prototypes.
-      prototype_weights: What a client counts in the prototype of a class: as all others that have
-        the class, or by its examples of it.
+      prototype_weights: Weights of clients in the prototype of a class: equal, or by their examples
+        of the class.
       predict: What a client predicts with: its own classifier, or the nearest prototype.
 
     Raises:

@@ -46,8 +46,8 @@ def build_fed_rep(
       architecture: The network.
       training: Settings of the clients' SGD; its epochs or steps are replaced by those below.
       local_layers: Names of the head's layers; the architecture's classifier by default.
-      head_epochs: tau_h, passes over the examples for the head.
-      body_epochs: tau_b, passes for the representation.
+      head_epochs: tau_h, passes over the examples for the head, instead of local epochs or steps.
+      body_epochs: tau_b, passes for the representation, after the head's.
 
     Raises:
       ValueError: If examples are to be acquired, or neither part is trained.

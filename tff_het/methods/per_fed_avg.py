@@ -52,7 +52,7 @@ def build_per_fed_avg(
       architecture: The network, all of it shared.
       training: Settings of the clients' local SGD; its steps take two batches each, or three.
       adaptation_rate: alpha, the rate of the steps that make a client's own model.
-      adaptation_steps: Steps after which a client predicts, on its training examples.
+      adaptation_steps: Steps on its training examples that a client takes before it predicts.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
       difference: delta, the size of these differences, for hessian_free.
       client_weights: Weights in the mean: equal, or by examples (others' code).
