@@ -90,10 +90,7 @@ def define_flags() -> flags.FlagValues:
     )
     numbers = {
         "image_size": (None, "Height and width in pixels that the module takes (image)."),
-        "batch_size": (
-            None,
-            "Images, or patches of audio, in one call. Default: 128 images, 64 patches.",
-        ),
+        "batch_size": (None, "Inputs of one call. Default: 128 images, or 64 patches of audio."),
         "examples_per_shard": (
             job.Job.examples_per_shard,
             "Examples in a file: what one worker takes at a time.",
