@@ -4,6 +4,7 @@ Boards are given as setting -> method -> measure. Of the settings in which all m
 picture shows those with the most methods.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Board = Mapping[str, Mapping[str, s.Measure]]
-_OURS = "Nothing: ours."
 
 
 class Values(NamedTuple):
@@ -98,16 +98,16 @@ def ranks(title: str, board: Board) -> s.Figure:
         ax.axvspan(mean.min(), min(end, count), alpha=0.15, label=label)
         ax.plot(mean[order], np.arange(count), "o")
         ax.set_yticks(np.arange(count), [of.methods[k] for k in order])
-        ax.set(xlabel=f"mean rank over {num_settings} settings; 1 is best", xlim=(0.5, count + 0.5))
+        ax.set(xlabel=f"mean rank, 1 is best (settings: {num_settings})", xlim=(0.5, count + 0.5))
         ax.grid(alpha=0.3)
         ax.legend(loc="lower left")
         return figure
 
-    return s.Figure(title, _OURS, draw)
+    return s.Figure(title, "", draw)
 
 
 def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
-    """Returns accuracy in percent against MB: numbers in the order of the accuracy, named below."""
+    """Returns accuracy in percent against MB: numbers in order of accuracy, named below."""
 
     def draw(results: s.Results) -> "Drawing | None":
         of, moved = values(board, results), values(sent, results)
@@ -117,17 +117,24 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
         megabytes = moved.found.mean(axis=(0, 2)) / 1e6
         order = np.argsort(-accuracy, kind="stable")
         figure, ax = _figure(8, 6)
+        places = np.stack([megabytes, accuracy], axis=1)
+        apart = np.ptp(places, axis=0) * [0.1, 0.04]  # Nearer numbers would cover each other.
+        columns: dict[int, int] = {}
         for number, k in enumerate(order, start=1):
-            label = f"{number} {of.methods[k]}"
-            ax.plot(megabytes[k], accuracy[k], "o", color="none", label=label)
-            ax.annotate(str(number), (megabytes[k], accuracy[k]), ha="center", va="center")
+            near = [columns[j] for j in columns if (abs(places[j] - places[k]) < apart).all()]
+            columns[k] = next(c for c in itertools.count() if c not in near)
+            offset = {"xytext": (5 + 14 * columns[k], 0), "textcoords": "offset points"}
+            ax.plot(*places[k], "C0o", markersize=3, label=f"{number} {of.methods[k]}")
+            ax.annotate(str(number), places[k], **offset, va="center", fontsize="small")
         ax.set(xlabel="MB that a client receives and sends in a round", ylabel="mean accuracy (%)")
         ax.margins(0.08)
         ax.grid(alpha=0.3)
-        figure.legend(loc="outside lower center", ncols=4, handlelength=0, fontsize="small")
+        figure.legend(
+            loc="outside lower center", ncols=4, markerscale=0, handlelength=0, fontsize="small"
+        )
         return figure
 
-    return s.Figure(title, _OURS, draw)
+    return s.Figure(title, "", draw)
 
 
 def above(title: str, board: Board) -> s.Figure:
@@ -143,14 +150,16 @@ def above(title: str, board: Board) -> s.Figure:
         largest = min(10.0, np.abs(gaps).max()) or 1.0
         image = ax.imshow(gaps, cmap="PuOr", vmin=-largest, vmax=largest)
         for row, column in zip(*np.nonzero(counts), strict=True):
-            ax.text(column, row, counts[row, column], ha="center", va="center", fontsize="small")
+            color = "white" if abs(gaps[row, column]) > 0.6 * largest else "black"
+            style = {"ha": "center", "va": "center", "fontsize": "small", "color": color}
+            ax.text(column, row, counts[row, column], **style)
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
-        label = f"points of the row above the column, mean over {len(of.settings)} settings"
+        label = f"mean points of the row above the column (settings: {len(of.settings)})"
         figure.colorbar(image, ax=ax, label=label, extend="both")
         return figure
 
-    return s.Figure(title, _OURS, draw)
+    return s.Figure(title, "", draw)
 
 
 def _figure(width: float, height: float):

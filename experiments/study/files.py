@@ -45,8 +45,8 @@ def as_markdown(
         *_marked(itertools.chain(*section.tables.values())),
     ]
     for figure, picture in itertools.zip_longest(experiment.figures, pictures):
-        parts.append(f"Figure: {figure.title}. The paper's figure: {figure.paper_shows}")
-        parts.append(f"![{figure.title}]({picture})" if picture else "")
+        theirs = figure.paper_shows and f" The paper's figure: {figure.paper_shows}"
+        parts += [f"Figure: {figure.title}.{theirs}", picture and f"![{figure.title}]({picture})"]
     for claim in section.claims:
         parts.append(f"**{claim.verdict.value}**: {claim.text}")
         parts.append(as_table([_CHECKS, *(check.texts for check in claim.checks)]))

@@ -39,7 +39,7 @@ def page(sections: Sequence[Section]) -> str:
     for paper, of_paper in itertools.groupby(sections, lambda one: one.experiment.paper):
         found = pages.findings(paper)
         if found:
-            parts.append(_html(f"**{paper}, in short, at scale quick.** {found.in_short}"))
+            parts.append(_html(f"**{paper}: the project's runs in short.** {found.in_short}"))
         words = found.sections if found else {}
         parts += (_section(one, words.get(one.experiment.name, ("", ""))[1]) for one in of_paper)
     return "\n".join([*parts, "</body></html>"]) + "\n"
