@@ -70,7 +70,10 @@ METHODS: Mapping[str, Tuned] = {
     "fed_proto": Tuned("prototype_strength", "0.1", "1"),
 }
 _ON_IID = ("local_only", "fed_avg", "fed_avg_ft", "fed_per", "ditto")
-_BASELINES = {"Above fine-tuned FedAvg": "fed_avg_ft", "Above clients alone": "local_only"}
+_BASELINES = {
+    "Accuracy above fine-tuned FedAvg": "fed_avg_ft",
+    "Accuracy above clients alone": "local_only",
+}
 _FMNIST = {"dataset": "fashion_mnist", "model": "mlp"}
 _EMBEDDED = {"dataset": "cifar10_embeddings", "model": "mlp"}
 _DATA = {"FMNIST": _FMNIST, "CIFAR-10 embeddings": _EMBEDDED}
@@ -159,9 +162,9 @@ def _of(setting: str, methods: Mapping[str, Tuned]) -> Mapping[str, Tuned]:
 def tables(
     methods: Mapping[str, Tuned], settings: Iterable[str] = tuple(SETTINGS)
 ) -> list[s.Table]:
-    """Returns two tables for each setting: of methods, and of differences to the baselines."""
-    made = (_table, _above)
-    return [make(setting, _of(setting, methods)) for setting in settings for make in made]
+    """Returns tables of differences to the baselines, then one of each setting."""
+    above = (_above(title, baseline, methods, settings) for title, baseline in _BASELINES.items())
+    return [*above, *(_table(setting, _of(setting, methods)) for setting in settings)]
 
 
 def _table(setting: str, methods: Iterable[str]) -> s.Table:
@@ -176,16 +179,17 @@ def _table(setting: str, methods: Iterable[str]) -> s.Table:
     return s.table(setting, {m: f"{setting}/{m}" for m in methods}, columns, s.metric)
 
 
-def _above(setting: str, methods: Iterable[str]) -> s.Table:
-    def measure(method: str, baseline: str) -> s.Measure | None:
-        if method == baseline:
+def _above(
+    title: str, baseline: str, methods: Mapping[str, Tuned], settings: Iterable[str]
+) -> s.Table:
+    def measure(method: str, setting: str) -> s.Measure | None:
+        if method == baseline or method not in _of(setting, methods):
             return None
         ours, theirs = (s.metric(f"{setting}/{m}", "accuracy") for m in (method, baseline))
         return ours - theirs
 
-    title = f"{setting}: paired by seed, each with its own interval; p-values corrected within a "
-    title += "column (Holm)"
-    places = s.places([*methods], _BASELINES, measure)
+    title += ", in points, paired by seed; p-values corrected within a column (Holm)"
+    places = s.places([*methods], [*settings], measure, s.Form(1, 100.0))
     return s.Table(title, places, notes=functools.partial(differences.p_values, places))
 
 
