@@ -98,7 +98,7 @@ def test_a_plugins_method_enters_the_board(tmp_path, monkeypatch):
     with (tmp_path / "out" / "board" / "table.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["row"] == "entering"]
     found = {(row["table"], row["column"]): row["ours"] for row in rows}
-    assert float(found[name, "Accuracy"]) > 10
+    assert float(found[name, "Accuracy, %"]) > 10
     assert "entering" in (tmp_path / "out" / "board" / "index.html").read_text()
 
 
