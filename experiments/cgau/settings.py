@@ -56,13 +56,13 @@ def cells(
     return s.cells(name, flags, num_seeds=num_seeds, level=levels, method=chosen)
 
 
-def judged_cells(data: str, flags: Flags) -> tuple[s.Cell, ...]:
-    """All seeds of what claims compare at three levels, 12 at the others; five of other methods."""
+def judged_cells(data: str, flags: Flags, rest_seeds: int = 12) -> tuple[s.Cell, ...]:
+    """All seeds of what claims compare at three levels, some at others; five of other methods."""
     judged, rest = [CGAU, BASELINE], [level for level in SHUFFLED if level not in SOME]
     others = [method for method in ROWS if method not in judged]
     return (
         *cells(data, flags, SOME, judged),
-        *cells(data, flags, rest, judged, num_seeds=12),
+        *cells(data, flags, rest, judged, num_seeds=rest_seeds),
         *cells(data, flags, SOME, others, num_seeds=FEW_SEEDS),
     )
 

@@ -104,7 +104,7 @@ EXPERIMENT = s.Experiment(
         "smoke": s.Scale(_SMOKE_RUNS, 1, "Only to see that it runs: digits, rounds of one step."),
         "quick": s.Scale(
             _QUICK_RUNS,
-            num_seeds=9,
+            num_seeds=24,
             note="Not the paper's data. A round is 800 steps of 32 flows at each client, instead "
             "of an epoch over its part of the 204,834 training flows.",
         ),

@@ -37,8 +37,7 @@ def page(sections: Sequence[Section]) -> str:
         _html("\n".join([_INTRODUCTION, *contents])),
     ]
     for paper, of_paper in itertools.groupby(sections, lambda one: one.experiment.paper):
-        found = pages.findings(paper)
-        if found:
+        if found := pages.findings(paper):
             parts.append(_html(f"**{paper}: the project's runs in short.** {found.in_short}"))
         words = found.sections if found else {}
         parts += (_section(one, words.get(one.experiment.name, ("", ""))[1]) for one in of_paper)

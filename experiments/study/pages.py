@@ -165,11 +165,13 @@ def _row(title: str, claim: Judged) -> list[str]:
     found, many = claim.deciding.number.found, len(claim.checks)
     weakest = f"{name}: {ours}" + (f" (weakest of {many})" if many > 1 else "")
     seeds = str(found.num_seeds if found else 0)
-    if claim.verdict is Verdict.UNDECIDED and found is not None:
-        open_ = [one for one in claim.checks if one.verdict is Verdict.UNDECIDED]
-        numbers = [statistics.seeds_to_decide(c.number.found, c.margin) or 0 for c in open_]
-        how_many = f"about {max(numbers):,}" if all(numbers) else "over 100,000"
-        seeds += f"; {how_many} would decide" if found.high is not None else ""
+    if claim.verdict is Verdict.UNDECIDED and found and found.high is not None:
+        open_ = [c for c in claim.checks if c.verdict is Verdict.UNDECIDED]
+        # One check below its margin contradicts a claim; for it to hold, all must lie above.
+        below = [c for c in open_ if c.number.found and c.number.found.mean < c.margin]
+        of, first = (below, min) if below else (open_, max)
+        needed = first(statistics.seeds_to_decide(c.number.found, c.margin) or 100_000 for c in of)
+        seeds += f"; {'about' if needed < 100_000 else 'over'} {needed:,} would decide"
     return [f"{title}: {text}", claim.verdict.value, weakest, f"> {margin}", seeds]
 
 
