@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.study import sections, statistics
+from experiments.study import pages, sections, statistics
 from experiments.study.experiment import Check, Form
 from experiments.study.measures import metric
 from experiments.study.statistics import Estimate, Verdict
@@ -82,3 +82,15 @@ def test_a_claim_is_as_good_as_its_worst_check():
     assert verdict(holds, holds) is holds
     assert verdict(holds, open_) is open_
     assert verdict(open_, no, holds) is no
+
+
+@pytest.mark.parametrize(
+    ("margins", "seeds"),
+    [((1.9, 1.5), 387), ((1.9, 2.5), 18)],  # Means are 0.1 and 0.5 from these margins.
+)
+def test_one_check_contradicts_a_claim_but_all_must_hold(margins, seeds):
+    number = sections.Number(statistics.estimate([1.0, 2.0, 3.0]), "")
+    checks = [Check("", metric("cell", "name"), margin, Form()) for margin in margins]
+    claim = sections.Judged("", [sections.JudgedCheck(check, number) for check in checks])
+    *_, said = pages._row("", claim)
+    assert said == f"3; about {seeds} would decide"
