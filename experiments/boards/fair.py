@@ -70,10 +70,7 @@ METHODS: Mapping[str, Tuned] = {
     "fed_proto": Tuned("prototype_strength", "0.1", "1"),
 }
 _ON_IID = ("local_only", "fed_avg", "fed_avg_ft", "fed_per", "ditto")
-_BASELINES = {
-    "Accuracy above fine-tuned FedAvg": "fed_avg_ft",
-    "Accuracy above local training": "local_only",
-}
+_BASELINES = {"fed_avg_ft": "fine-tuned FedAvg", "local_only": "local training"}
 _FMNIST = {"dataset": "fashion_mnist", "model": "mlp"}
 _EMBEDDED = {"dataset": "cifar10_embeddings", "model": "mlp"}
 _DATA = {"FMNIST": _FMNIST, "CIFAR-10 embeddings": _EMBEDDED}
@@ -163,8 +160,14 @@ def tables(
     methods: Mapping[str, Tuned], settings: Iterable[str] = tuple(SETTINGS)
 ) -> list[s.Table]:
     """Returns tables of differences to the baselines, then one of each setting."""
-    above = (_above(title, baseline, methods, settings) for title, baseline in _BASELINES.items())
-    return [*above, *(_table(setting, _of(setting, methods)) for setting in settings)]
+    groups = {
+        "Where clients differ": [setting for setting in settings if setting != _IID],
+        "Where they do not": [setting for setting in settings if setting == _IID],
+    }
+    return [
+        *(_above(where, b, methods, of) for where, of in groups.items() if of for b in _BASELINES),
+        *(_table(setting, _of(setting, methods)) for setting in settings),
+    ]
 
 
 def _table(setting: str, methods: Iterable[str]) -> s.Table:
@@ -180,7 +183,7 @@ def _table(setting: str, methods: Iterable[str]) -> s.Table:
 
 
 def _above(
-    title: str, baseline: str, methods: Mapping[str, Tuned], settings: Iterable[str]
+    where: str, baseline: str, methods: Mapping[str, Tuned], settings: Iterable[str]
 ) -> s.Table:
     def measure(method: str, setting: str) -> s.Measure | None:
         if method == baseline or method not in _of(setting, methods):
@@ -188,7 +191,8 @@ def _above(
         ours, theirs = (s.metric(f"{setting}/{m}", "accuracy") for m in (method, baseline))
         return ours - theirs
 
-    title += ", in points, paired by seed; p-values corrected within a column (Holm)"
+    title = f"{where}: accuracy above {_BASELINES[baseline]}, in points, paired by seed; p-values "
+    title += "corrected within a column (Holm)"
     places = s.places([*methods], [*settings], measure, s.Form(1, 100.0))
     return s.Table(title, places, notes=functools.partial(differences.p_values, places))
 
