@@ -49,7 +49,7 @@ def _figure(method: str, paper_shows: str) -> s.Figure:
 EXPERIMENT = s.Experiment(
     "edge_ensembles.figure11",
     "Figure 11: what devices and ensembles know",
-    scales=edge.scales(lambda of: [of.run(), *(of.run(num_seeds=14, **x) for x in _FEW)], 70),
+    scales=edge.scales(lambda of: [of.run(), *(of.run(num_seeds=14, **x) for x in _FEW)], 130),
     tables=[_table(AVE), _table(MIX)],
     claims=[
         s.claim(_OWN, _own(_RUNS[AVE]), form=_COUNT),

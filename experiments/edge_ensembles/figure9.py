@@ -25,7 +25,7 @@ EXPERIMENT = s.Experiment(
             *(size.run(f, active=f, observe=None) for f in _ALONE),
             *(size.run(name, active=f, frequency=1) for f, name in _ALONE.items()),
         ],
-        8,
+        20,
     ),
     tables=[edge.table(_TABLE, _ROWS)],
     claims=[

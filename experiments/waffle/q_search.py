@@ -18,7 +18,7 @@ def _accuracy(value: str, of: str = _MEASURED) -> s.Measure:
     return s.metric(f"{_MNIST}/{settings.Q_FFL}/q={_VALUES[value]}", of)
 
 
-_QUICK = s.Scale(_cells(settings.SHORT), 2, "30 rounds instead of 100, all values, 2 seeds.")
+_QUICK = s.Scale(_cells(settings.SHORT), 30, "30 rounds instead of 100, all values, 30 seeds.")
 
 EXPERIMENT = s.Experiment(
     "waffle.q_search",
