@@ -22,10 +22,10 @@ def _own(run: str) -> s.Measures:
     """That each device classifies less than one image of other classes."""
     of = {d: enumerate(edge.correct(run, d)) for d in DEVICES}
     others = {d: s.total(n for k, n in of[d] if k not in edge.CLASSES[d]) for d in DEVICES}
-    return {f"1 - other images, {d}": 1 - n for d, n in others.items()}
+    return {f"1 - images of other classes, {d}": 1 - n for d, n in others.items()}
 
 
-_KNOWN = {f"correct in class {k} - in 4 or 6": _AVERAGE[k] - _DIFFICULT for k in _EASY}
+_KNOWN = {f"correct in {k} - in the better of 4 and 6": _AVERAGE[k] - _DIFFICULT for k in _EASY}
 _OWN = "Local models can only predict the classes generated at their own device."
 _ALONE = "Ours: trained without any ensembling, they can only predict these classes."
 _OURS = "Ours: MixFL learns another distribution than AveFL: more so than with more data."

@@ -106,7 +106,7 @@ EXPERIMENT = s.Experiment(
             _QUICK_RUNS,
             num_seeds=24,
             note="Not the paper's data. A round is 800 steps of 32 flows at each client, instead "
-            "of an epoch over its part of the 204,834 training flows.",
+            "of an epoch over its training flows (204,834 with all classes).",
         ),
         "paper": s.Scale(_PAPER_RUNS, 6, "Not the paper's data. A round is one epoch."),
     },

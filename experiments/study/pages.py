@@ -103,9 +103,8 @@ def all_pages() -> dict[Path, bytes]:
         claims = [(_title(s, claim), claim) for s, _ in shown.values() for claim in s.claims]
         parts = [f"# {package.TITLE}"]
         if claims:
-            answer = _answer(Counter(claim.verdict for title, claim in claims if title != _OWN))
-            # The paper's claims first.
-            claims.sort(key=lambda pair: pair[0] == _OWN)
+            answer = _answer(Counter(c.verdict for of, c in claims if not of.startswith(_OWN)))
+            claims.sort(key=lambda pair: pair[0].startswith(_OWN))  # The paper's come first.
             parts += [
                 f"**Does it reproduce?** {': '.join(answer)}.",
                 files.as_table([_HEAD, *itertools.starmap(_row, claims)]),
@@ -155,8 +154,9 @@ def _runs(shown: Iterable[Section]) -> str:
 
 
 def _title(made: Section, claim: Judged) -> str:
-    label = made.experiment.label
-    return _OWN if label == _NEW or claim.text.startswith("Ours") else label
+    label = _OWN if made.experiment.label == _NEW else made.experiment.label
+    ours = label != _OWN and claim.text.startswith("Ours")
+    return f"{_OWN}, {label}" if ours else label
 
 
 def _row(title: str, claim: Judged) -> list[str]:
