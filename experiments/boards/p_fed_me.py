@@ -28,7 +28,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     _LEAKING: {**_PER, "client_learning_rate": 0.001, "adaptation_steps": 2},
     "pFedMe": _ME,
     "pFedMe, as released: predicts with u": {**_ME, "predict_with": "u"},
-    # With 5, the default, u comes to much more than is printed.
+    # With 5, the default, u comes to more than is printed.
     "pFedMe, as released, strength 0.5": {**_ME, "predict_with": "u", "proximal_strength": 0.5},
 }
 # The released code's defaults, and what the text says of its own method.
