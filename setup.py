@@ -11,10 +11,10 @@ class BuildPy(build_py):
     """Of a wheel `tff_het` alone is top-level: the programs lie in its folder `suite`."""
 
     def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # Of a build before.
         super().run()
         if not self.editable_mode:
             suite = Path(self.build_lib, "tff_het", "suite")
-            shutil.rmtree(suite, ignore_errors=True)  # Of a build before.
             suite.mkdir()
             for programs in ("embeddings", "experiments"):
                 shutil.move(Path(self.build_lib, programs), suite)

@@ -34,10 +34,9 @@ try:
 
     from embeddings import audio, images, job, sources
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{error}. Embeddings need packages that training does not: install the extra, with"
-        " uv sync --extra embeddings or pip install '.[embeddings]'.",
-        name=error.name,
+    raise SystemExit(
+        f"error: {error}. Embeddings need packages that training does not: install the extra, with"
+        " uv sync --extra embeddings, or see docs/installing.md."
     ) from error
 
 MODELS = ("yamnet", "inception", "image")

@@ -8,6 +8,7 @@ figure. Runs that are complete are not made again; `experiments.report` writes t
 """
 
 import dataclasses
+import difflib
 import importlib
 import sys
 from collections.abc import Sequence
@@ -36,15 +37,16 @@ def main(argv: Sequence[str]) -> int:
         command_line.settings(Settings, argv, __doc__)  # This ends the program.
     known = papers.names()
     if name not in known:
+        near = difflib.get_close_matches(name, known, 1) or known[-1:]
         command_line.refuse(
-            f"Name a table or figure, such as {known[-1]} (`experiments.list experiments` shows "
-            f"all); found {name}."
+            f"Name a table or figure, such as {near[0]} (`python -m experiments.list experiments` "
+            f"shows all); found {name}."
         )
     module = importlib.import_module(f"experiments.{name}")
     settings = command_line.settings(Settings, argv[1:], module.__doc__)
     with command_line.errors_in_one_line():
         code = program.make_runs(module.EXPERIMENT, settings.scale, settings)
-    print(f"The page of these runs: tff-het report --output_dir={settings.output_dir}")
+    print(f"For a page: python -m experiments.report --output_dir={settings.output_dir}")
     return code
 
 

@@ -4,12 +4,11 @@ Without flags: HDAFL and FedAvg on handwritten digits, five clients with two dig
 
   python -m experiments.train
   python -m experiments.train --dataset=fashion_mnist --data_dir=DIR --output_dir=runs/fashion
-  python -m experiments.train --flagfile=experiments/presets/hdafl_disjoint.flags --data_dir=DIR
+  python -m experiments.train --flagfile=experiments/presets/waffle_mnist.flags --output_dir=out
 
 Every method gets a folder OUTPUT_DIR/<method>/ (flags.txt, metrics.csv, clients.csv,
-summary.json, weights.npz, figures, tensorboard, checkpoints, and with --acquisition what was
-acquired, acquired.csv); the comparison stands beside them. Repeat the command to continue a run
-that was stopped or killed.
+summary.json, weights.npz, figures, tensorboard, checkpoints, with --acquisition also acquired.csv);
+the comparison stands beside them. Repeat the command to continue a run that was stopped or killed.
 """
 
 import sys

@@ -80,7 +80,7 @@ _NOTE = (
     "Where text and released code differ, both are columns. The partition is the released code's "
     "one draw; clients count by examples, and rates and strengths are its defaults, but for "
     "Per-FedAvg's second rate. It does not say whether the best or the last round is printed, nor "
-    "what was shuffled: here each round shuffles anew."
+    "what was shuffled: here each round shuffles."
 )
 
 

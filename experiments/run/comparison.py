@@ -20,7 +20,7 @@ _COLUMNS = {
     "pooled AUC": ("local_test_auc_pooled", "{:.4f}"),
     "global model": ("global_test_accuracy", "{:.4f}"),
     "new test accuracy": ("new_test_accuracy_average", "{:.4f}"),
-    "parameters sent": ("parameters_sent", "{:,}"),
+    "shared parameters": ("parameters_sent", "{:,}"),
     "MB up": ("bytes_up_total", "{:.2f}"),
     "MB down": ("bytes_down_total", "{:.2f}"),
 }

@@ -178,7 +178,7 @@ class Training:
     server_learning_rate: Positive | None = None
     aggregator: Literal["mean", "robust", "dp", "compressed"] = "mean"
     noise_multiplier: NotNegative | None = None
-    update_clip_norm: NotNegative | None = None
+    update_clip_norm: Positive | None = None
     delta: Annotated[float, Number(0.0, 1.0, above=True, below=True)] | None = None
     quantization_bits: Annotated[int, Number(1, 16, is_whole=True)] | None = None
     quantization_threshold: Count | None = None

@@ -13,12 +13,12 @@ from experiments.study import files, identity, pages
 from experiments.study.sections import Section
 
 _STYLE = Path(__file__).with_name("page.css")
-_INTRODUCTION = """# Reproduced tables and figures
+_INTRODUCTION = """# Tables and figures of runs
 
-Each entry is our mean over seeds with its 95 % t interval; after it stands the paper's value.
-Absolute numbers depend on data and hardware, so claims are checked on differences between our own
-runs, paired by seed. A claim *holds* where the interval lies above its margin, is *contradicted*
-where it lies below, and is *undecided* otherwise, or with one seed.
+Each entry is our mean over seeds with its 95 % t interval; then what a paper prints. Absolute
+numbers depend on data and hardware, so claims are checked on differences between our own runs,
+paired by seed. A claim *holds* where the interval lies above its margin, is *contradicted* where it
+lies below, and is *undecided* otherwise, or with one seed.
 """
 
 
@@ -32,7 +32,7 @@ def page(sections: Sequence[Section]) -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        "<title>Reproduced tables and figures</title>",
+        "<title>Tables and figures of runs</title>",
         f"<style>\n{_STYLE.read_text()}</style></head><body>",
         _html("\n".join([_INTRODUCTION, *contents])),
     ]

@@ -19,7 +19,7 @@ from absl import logging
 
 from experiments.run import command_line
 from experiments.study import claims, jobs, rates, runner, store
-from experiments.study.experiment import Experiment, Training
+from experiments.study.experiment import Experiment
 from experiments.study.store import FINISHED, Status
 from tff_het.backend import internals
 from tff_het.kinds import Whole
@@ -113,11 +113,11 @@ def _tell(left: Mapping[Path, runner.Task], count: int) -> None:
         if not (tasks := list(left.values())):
             return
         under_way = [
-            f"{task.cell.name}, seed {task.seed}, after {claim['round']} rounds"
+            f"{task.cell.name}, seed {task.seed}, round {claim['round'] or '-'}"
             for task in tasks
             if (claim := claims.read(task.folder))
         ]
-        about = f"{len(tasks)} runs left, {_total(tasks, max(count, len(under_way)))}"
+        about = f"Runs left: {len(tasks)}, {_total(tasks, max(count, len(under_way)))}"
         print(f"{about}; under way: {'; '.join(under_way) or 'none'}", flush=True)
 
 
@@ -131,13 +131,12 @@ def _plan(tasks: Sequence[runner.Task], data_dir: str | None, count: int) -> str
         work, state = task.cell.work, "done"
         if task in left:
             state = _about(rates.expected(task, 1 if work.alone else at_once))
-            has_goal = isinstance(work, Training) and "goal_accuracy" in work.flags
-            if has_goal and rates.recorded(task) is None:
+            if "goal_accuracy" in getattr(work, "flags", ()) and not rates.recorded(task):
                 state = state.replace("about", "at most")
         if (status := store.read(task.folder).status) not in (Status.ABSENT, *FINISHED):
             state += f" ({status.value} before)"
         lines.append(f"{task.cell.name}, seed {task.seed}: {state}")
-    return "\n".join([*lines, f"{len(tasks)} runs, {_total(left, at_once)}."])
+    return "\n".join([*lines, f"Runs: {len(tasks)}, {_total(left, at_once)}."])
 
 
 def _total(tasks: Sequence[runner.Task], count: int) -> str:

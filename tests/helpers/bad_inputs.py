@@ -180,7 +180,7 @@ FLAGS = [
     Row("--aggregator=dp --noise_multiplier=1", "--aggregator=dp needs --update_clip_norm"),
     Row(
         "--aggregator=dp --noise_multiplier=1 --update_clip_norm=0",
-        "Updates are clipped to a positive norm, found 0",
+        "--update_clip_norm=0: expected a number above 0",
     ),
     Row(
         _DP + " --delta=1",
@@ -671,7 +671,11 @@ PROGRAMS = [
         )
     ),
     Row("", "Name a table or figure, such as", program=_TABLE),
-    Row("hdafl.table99", "(`experiments.list experiments` shows all); found", program=_TABLE),
+    Row(
+        "hdafl.table99",
+        "(`python -m experiments.list experiments` shows all); found",
+        program=_TABLE,
+    ),
     Row("experiments.hdafl.table3", "found experiments.hdafl.table3", program=_TABLE),
     Row("hdafl.table3 --scale=huge", "--scale=huge", program=_TABLE),
     Row("hdafl.table3 --seeds=0", "--seeds=0: expected a whole number", program=_TABLE),

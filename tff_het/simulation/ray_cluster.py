@@ -33,7 +33,9 @@ def connected() -> Iterator[Any]:
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise ValueError("Ray is not installed: pip install 'tff-het[ray]'.") from error
+        raise ValueError(
+            "Ray is not installed: uv sync --extra ray, or see docs/installing.md."
+        ) from error
     if ray.is_initialized():
         yield ray
         return

@@ -68,7 +68,7 @@ def test_again_it_runs_nothing(smoke, capsys):
     capsys.readouterr()
     assert main(smoke, "--dry_run") == 0
     plan = capsys.readouterr().out
-    assert plan.count(": done") == 18 and "18 runs, about 0 s" in plan
+    assert plan.count(": done") == 18 and "Runs: 18, about 0 s" in plan
     assert page(smoke) == before
 
 
@@ -96,7 +96,7 @@ def test_killed_twice_the_page_is_the_same(smoke, tmp_path):
 def test_plan_of_the_papers_scale_needs_no_data(tmp_path, capsys):
     assert reproduce.main(["hdafl.table3", "--scale=paper", "--dry_run"]) == 0
     printed = capsys.readouterr()
-    assert "360 runs, unknown" in printed.out and "Probe" not in printed.err
+    assert "Runs: 360, unknown" in printed.out and "Probe" not in printed.err
 
 
 def test_help_has_the_harness_flags(capsys):
