@@ -84,7 +84,7 @@ def points(over: Sequence[str], draws: int) -> Points:
         there, back = _DRAWN[kind]
         with contextlib.suppress(ValueError):  # No numbers, not two, or without a logarithm.
             low, high = (there(float(bound)) for bound in bounds)
-            random |= {name: (back, low, high)} if low < high else {}
+            random |= {name: (back, low, high)} if 0 < high - low < np.inf else {}
         if name not in random:
             raise ValueError(f"--over takes {kind}:LOW:HIGH with LOW < HIGH; found {text!r}.")
     rng = np.random.default_rng(0)

@@ -21,12 +21,12 @@ from experiments.run import command_line
 def main(argv: Sequence[str]) -> int:
     """Trains all methods, one after another, and compares them; returns the exit code."""
     config = command_line.run_config(argv, __doc__)
-    # Here, since they bring TensorFlow, which help and errors of use come without.
-    from experiments.run import aggregation, comparison, one, processes, setup
-    from tff_het.simulation import runtime
-
     run = config.run
     with command_line.errors_in_one_line():
+        # Here, since they bring TensorFlow, which help and errors of use come without.
+        from experiments.run import aggregation, comparison, one, processes, setup
+        from tff_het.simulation import runtime
+
         folder = command_line.folder(run.output_dir)
         more = {} if run.ray_deadline is None else {"deadline": run.ray_deadline}
         executing = runtime.use(run.runtime, clients_in_parallel=run.clients_in_parallel, **more)

@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     name, equals, value = (settings.own or "").partition("=")
     if settings.own and not (name and equals and value):
         raise ValueError(f"--own takes name=value, found {settings.own!r}.")
-    if settings.method in fair.METHODS or settings.method not in METHODS:
+    if not settings.plugin or settings.method in fair.METHODS or settings.method not in METHODS:
         raise ValueError(f"--method names a method of --plugin; found {settings.method!r}.")
     mine = {settings.method: fair.Tuned(name, None, value)}
     chosen = settings.setting or tuple(fair.SETTINGS)

@@ -13,16 +13,16 @@ def load(names: Iterable[str]) -> None:
     """Imports plugins, each once: modules by name, or files that end with '.py'."""
     for name in names:
         module, path = _module(name), Path(name)
-        if module in sys.modules:
-            continue
         if name.endswith(".py"):
             if not path.is_file():
                 raise ValueError(f"--plugin={name}: there is no such file in {Path.cwd()}.")
-            # What stands beside it can be imported by it.
-            sys.path.insert(0, str(path.parent.absolute()))
+            known = getattr(sys.modules.get(module), "__file__", None)
+            if "." in module or (module in sys.modules and not (known and path.samefile(known))):
+                raise ValueError(f"--plugin={name}: rename it, {module} names another module.")
+            sys.path.insert(0, str(path.parent.absolute()))  # For imports of its neighbours.
         try:
             importlib.import_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(
                 f"--plugin={name} cannot be imported: {type(error).__name__}: {error}"
             ) from error
@@ -34,7 +34,7 @@ def _module(name: str) -> str:
 
 def fingerprint(names: Iterable[str]) -> str | None:
     """Tells the programs of plugins, which must be loaded, from others; None without any."""
-    files = (sys.modules[_module(name)].__file__ for name in names)
+    files = (getattr(sys.modules[_module(name)], "__file__", None) for name in names)
     return " ".join(meaning(Path(file)) for file in files if file) or None
 
 

@@ -305,6 +305,10 @@ PLACES = [
     Row("--plugin=/does/not/exist.py", "there is no such file"),
     Row("--plugin=no_such_module", "--plugin=no_such_module cannot be imported"),
     Row("--plugin={in}/bad_plugin.py", "SyntaxError", makes=file("bad_plugin.py", b"a b")),
+    Row("--plugin={in}/exits.py", "SystemExit", makes=file("exits.py", b"raise SystemExit(0)")),
+    Row("--plugin=/does/not/exist/json.py", "there is no such file"),
+    Row("--plugin={in}/json.py", "rename it, json names another", makes=file("json.py", b"")),
+    Row("--plugin={in}/my.method.py", "rename it", makes=file("my.method.py", b"")),
     Row("--dirichlet_alpha=0.5", "Did you mean: dirichlet.alpha ?"),
     Row("--output_dir=", "--output_dir is empty: name a folder"),
     Row(_QUICK + " --output_dir={in}/a", "{in}/a", makes=file("a")),
@@ -636,6 +640,7 @@ def matrix(change: Callable[[dict], Any] | str) -> Maker:
 
 
 PROGRAMS = [
+    Row("--over=q=uniform:0:inf", "--over takes uniform:LOW:HIGH", program=_SWEEP),
     Row("--runtime=ray", "programs of many runs have --engine=ray", program=_SWEEP),
     Row("--engine=slurm", "--engine=slurm", program=_SWEEP),
     Row("--jobs=0", "--jobs=0: expected a whole number", program=_SWEEP),
@@ -692,6 +697,7 @@ PROGRAMS = [
     Row("--setting=nope", "--setting is one of FMNIST", program=_BOARD),
     Row("--own=strength", "--own takes name=value", program=_BOARD),
     Row("--method=fed_avg", "--method names a method of --plugin; found", program=_BOARD),
+    Row("--method=centralized", "--method names a method of --plugin; found", program=_BOARD),
     Row("", "There are no runs in {out}", program=_REPORT),
     Row("--output_dir=", "--output_dir is empty", program=_REPORT),
     Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),
