@@ -16,6 +16,7 @@ import io
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from embeddings import stopping
@@ -211,6 +212,9 @@ def _source(values: flags.FlagValues) -> sources.Source:
     folder, name = values["input"].value, values["dataset"].value
     if bool(folder) == bool(name):
         raise ValueError("Give either --input or --dataset.")
+    output = Path(values["output"].value).resolve()
+    if folder and output.is_relative_to(Path(folder).resolve()):
+        raise ValueError(f"--output lies in --input, of which it would become a part: {output}.")
     if values["data_dir"].value and not name:
         raise ValueError("--data_dir belongs to --dataset.")
     if values["model"].value == "yamnet":

@@ -137,7 +137,7 @@ def _of_file(path: Path) -> Layer:
         if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
             raise ValueError("expected settings by name, such as 'dataset: digits'.")
         return Layer(str(path), config.flat(found))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ValueError(f"--config={path} cannot be read: {error}") from error
 
 

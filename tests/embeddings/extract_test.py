@@ -362,6 +362,7 @@ def test_a_registered_data_set(image_module, tmp_path, monkeypatch):
         ("--dataset=digits", "either --input or --dataset"),
         ("--data_dir=.", "--data_dir belongs to --dataset"),
         ("--output=", "--output is empty"),
+        ("--output={in}/b", "--output lies in --input"),
         ("--input=", "--input is empty"),
         ("--input= --dataset=digits", "--input is empty"),
         ("--batch_size=0", "--batch_size: expected a whole number from 1 to 65536; found 0"),
@@ -375,7 +376,7 @@ def test_a_registered_data_set(image_module, tmp_path, monkeypatch):
     ],
 )
 def test_wrong_use_is_one_line_before_any_work(call, tmp_path, argv, message):
-    code, out, err = call(*argv.split())
+    code, out, err = call(*argv.replace("{in}", str(tmp_path / "input")).split())
     assert (code, out) == (2, "")
     assert message in err and err.count("\n") == 0
     assert [path.name for path in tmp_path.iterdir()] == ["input"]

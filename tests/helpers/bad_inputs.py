@@ -295,6 +295,7 @@ PLACES = [
     Row("--model_seed=1.5", "--model_seed=1.5: expected a whole number"),
     Row("--config=/does/not/exist.yaml", "--config=/does/not/exist.yaml cannot be read"),
     Row("--config={in}/a", "cannot be read: while parsing", makes=file("a", b"a: [b")),
+    Row("--config={in}/a", "cannot be read: maximum rec", makes=file("a", b"a: " + b"[" * 3000)),
     Row("--config={in}/a", "expected settings by name", makes=file("a", b"- a")),
     Row(
         "--config={in}/a",
