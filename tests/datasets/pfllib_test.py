@@ -89,6 +89,12 @@ def test_other_content_is_refused(tmp_path, data, message):
         datasets.load("pfllib", tmp_path)
 
 
+def test_clients_that_only_test_are_refused(tmp_path):
+    write(tmp_path, sizes=((6, 2), (0, 3)))
+    with pytest.raises(ValueError, match="no training examples of client 1, which has test"):
+        datasets.load("pfllib", tmp_path)
+
+
 def test_missing_files_are_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="pass data_dir"):
         datasets.load("pfllib")

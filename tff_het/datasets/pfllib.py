@@ -44,10 +44,14 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
 
     Raises:
       FileNotFoundError: A folder or file is missing, or data_dir is None.
-      ValueError: A file is corrupt, or holds something else than arrays.
+      ValueError: A file is corrupt, holds something else than arrays, or a client has test examples
+        and no training examples.
     """
     root = files.folder(data_dir, "pfllib", own="train")
     train, test = (_split(root / split) for split in ("train", "test"))
+    if strangers := {*test["client"].tolist()} - {*train["client"].tolist()}:
+        found = f"no training examples of client {min(strangers)}, which has test examples"
+        raise files.corrupt(root, "the same clients in train and test", found)
     labels = np.concatenate([train["y"], test["y"]])
     class_names = files.class_names(root, labels)
     return Dataset("pfllib", train, test, class_names, f"files in {root}")
