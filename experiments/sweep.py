@@ -157,7 +157,7 @@ def _lines(over: Points, metric: str) -> list[s.Figure]:
                 others = _name({name: value for name, value in one.items() if name != axis})
                 line = lines.setdefault(others or metric, {})
                 line[float(one[axis])] = s.metric(_name(one), metric)
-            return [s.lines(f"{metric} of all runs", "None.", lines, xlabel=axis, ylabel=metric)]
+            return [s.lines(f"{metric} of all runs", "", lines, xlabel=axis, ylabel=metric)]
     return []
 
 

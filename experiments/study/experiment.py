@@ -239,11 +239,6 @@ class Experiment:
         runs = {(c.name, seed): run(c.work, seed) for c in cells for seed in c.seeds(seeds)}
         return Results(scale, seeds, runs)
 
-    def tables_of(self, scale: str) -> list[Table]:
-        """The tables that a scale fills, wholly or in part."""
-        cells = {cell.name for cell in self.scales[scale].cells}
-        return [t for t in self.tables if any(cells & {*p.measure.cells} for p in t.places)]
-
     def claims_of(self, scale: str) -> list[Claim]:
         """The claims that a scale has the runs for."""
         cells = {cell.name for cell in self.scales[scale].cells}

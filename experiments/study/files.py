@@ -45,7 +45,7 @@ def as_markdown(
         *_marked(itertools.chain(*section.tables.values())),
     ]
     for figure, picture in itertools.zip_longest(experiment.figures, pictures):
-        theirs = f" The paper's figure: {figure.paper_shows}" if figure.paper_shows else ""
+        theirs = figure.paper_shows and f" The paper's figure: {figure.paper_shows}"
         parts += [f"Figure: {figure.title}.{theirs}", picture and f"![{figure.title}]({picture})"]
     for claim in section.claims:
         parts.append(f"**{claim.verdict.value}**: {claim.text}")

@@ -8,6 +8,7 @@ only reads settings, since a run's key has their values.
 
 import ast
 import functools
+import hashlib
 import importlib.util
 import itertools
 import sys
@@ -58,7 +59,8 @@ def _roots(work: Work) -> set[str]:
     if isinstance(work, Training):
         settings = _settings(work)
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
-        return {"experiments.run.one", *_named(names)}
+        own = [one for one in str(work.flags.get("plugin", "")).split(",") if one.endswith(".py")]
+        return {"experiments.run.one", *_named(names), *(str(Path(one).absolute()) for one in own)}
     module = work.function.__module__
     return {
         module,
@@ -71,8 +73,9 @@ def _settings(work: Work) -> Mapping[str, Any]:
     if isinstance(work, Call):
         return {"function": function_name(work), "arguments": work.arguments}
     values = RunConfig.of(**work.flags).values() | {"method": work.flags["method"]}
-    apart = (*WITHOUT_EFFECT, "seed")
-    return {k: v for k, v in values.items() if v is not None and k not in apart}
+    for file in [Path(v) for k, v in values.items() if k.endswith(".path") and Path(v).is_file()]:
+        values[f"{file} holds"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return {k: v for k, v in values.items() if v is not None and k not in (*WITHOUT_EFFECT, "seed")}
 
 
 def shown(work: Work) -> str:
@@ -167,4 +170,7 @@ def _imported(path: Path) -> tuple[str, ...]:
         waiting += ast.iter_child_nodes(node)
     own = (name.split(".") for name in names if name.partition(".")[0] in _TOPS)
     found = {module for parts in own for module in itertools.accumulate(parts, "{}.{}".format)}
+    if not path.with_name("__init__.py").exists():  # A plugin, which can import what is beside it.
+        tops = {name.partition(".")[0] for name in names}
+        found |= {str(one) for top in tops if (one := path.with_name(f"{top}.py")).is_file()}
     return tuple(sorted(module for module in found if _path(module) is not None))

@@ -124,7 +124,10 @@ class Section(NamedTuple):
 def section(experiment: Experiment, results: Results) -> Section:
     """Compares one scale's runs with the paper."""
     tables: dict[str, list[Entry]] = {}
-    for table in experiment.tables_of(results.scale):
+    cells = {cell.name for cell in experiment.scales[results.scale].cells}
+    for table in experiment.tables:
+        if not any(cells & {*place.measure.cells} for place in table.places):
+            continue
         printed = {(p.row, p.column): p for p in experiment.printed if table.compare}
         notes, entries = table.notes(results), tables.setdefault(table.title, [])
         for place in table.places:
@@ -167,7 +170,9 @@ def _entry(place: Place, number: Number, paper: Printed | None, judged: bool) ->
 def _number(one: Place | Check, experiment: Experiment, results: Results) -> Number:
     values = [value * one.form.factor for value in one.measure.values(results)]
     if not values:
-        return Number(None, _why_not(one.measure, results))
+        there = {r.status for (cell, _), r in results.runs.items() if cell in one.measure.cells}
+        why = [status.value.replace("_", " ") for status in Status if status in there - {Status.OK}]
+        return Number(None, [*why, "not determined" if there else NOT_HERE][0])
     found = statistics.estimate(values)
     cells = experiment.scales[results.scale].cells
     by_test = any(c.work.uses_test_data for c in cells if c.name in one.measure.cells)
@@ -189,12 +194,6 @@ def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
     if found.num_seeds < planned:
         return f", {found.num_seeds} of {planned} seeds"
     return f" ({planned} seeds)" if 1 < planned < len(results.seeds) else ""
-
-
-def _why_not(measure: Measure, results: Results) -> str:
-    found = {run.status for (cell, _), run in results.runs.items() if cell in measure.cells}
-    why = [status.value.replace("_", " ") for status in Status if status in found - {Status.OK}]
-    return [*why, "not determined" if found else NOT_HERE][0]
 
 
 def _draw(figure: Figure, results: Results) -> bytes | None:

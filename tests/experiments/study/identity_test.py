@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from experiments.hdafl.figure1 import two_clients
+from experiments.run import plugins
 from experiments.study import identity
 from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
@@ -84,6 +85,22 @@ def test_settings_count_with_their_defaults():
     one, same = Training(given), Training({**given, "batch_size": "10"})
     assert identity.key(one, []) == identity.key(same, [])
     assert identity.key(one, []) != identity.key(Training({**given, "batch_size": "9"}), [])
+
+
+@pytest.mark.parametrize("name", ["mine.py", "beside.py", "split.npz"])
+def test_files_of_a_plugin_and_a_split_count(tmp_path, name):
+    sys.modules.pop("mine", None)
+    sys.modules.pop("beside", None)
+    for file, text in {"mine.py": "import beside", "beside.py": "A = 1", "split.npz": "a"}.items():
+        (tmp_path / file).write_text(text)
+    given = {"dataset": "digits", "method": "fed_avg", "plugin": str(tmp_path / "mine.py")}
+    given |= {"partition": "file", "file.path": str(tmp_path / "split.npz")}
+    before = identity.key(Training(given), [])
+    assert identity.key(Training(given), []) == before
+    (tmp_path / name).write_text("import beside, json")
+    for kept in (identity.files, identity._imported, plugins.meaning):
+        kept.cache_clear()  # As in another program.
+    assert identity.key(Training(given), []) != before
 
 
 PROGRAM = """
