@@ -273,7 +273,7 @@ def test_no_process_is_left(tools):
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ValueError, match=r"pip install 'tff-het\[ray\]'"), runtime.use("ray"):
+    with pytest.raises(ValueError, match=r"uv sync --extra ray"), runtime.use("ray"):
         pass
 
 
