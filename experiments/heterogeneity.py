@@ -11,9 +11,8 @@ the Frechet distances is Gamma of eq. 3. Both count training and test examples t
 are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
 to [0, 1].
 
-Of the flags below those of data, options of data sets and partitions, --plugin, --seed (of the
-partition, as in training) and --output_dir count: the last writes the table to
-OUTPUT_DIR/heterogeneity.csv too. The others are accepted, so that presets can be given.
+Of the flags below those of data and of partitions, --plugin, --seed and --output_dir (for a file
+heterogeneity.csv) count. The others are accepted, so that presets can be given.
 """
 
 import sys
@@ -28,14 +27,7 @@ from tff_het.clients import Population
 from tff_het.evaluation import heterogeneity
 from tff_het.simulation import records
 
-# Column of the file -> its head in the printed table, and how it is printed.
-_COLUMNS = {
-    "client": ("client", "{}"),
-    "train_examples": ("training examples", "{:g}"),
-    "test_examples": ("test examples", "{:g}"),
-    "frechet_distance": ("Frechet distance", "{:.6g}"),
-    "emd": ("EMD", "{:.4f}"),
-}
+_COLUMNS = ("client", "train_examples", "test_examples", "frechet_distance", "emd")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,13 +40,12 @@ def main(argv: Sequence[str]) -> int:
         if config.run.output_dir and "output_dir" in config.origins:
             folder = Path(config.run.output_dir)
             folder.mkdir(parents=True, exist_ok=True)
-            text = records.as_csv([list(_COLUMNS), *rows])
+            text = records.as_csv([_COLUMNS, *rows])
             records.write_atomically(folder / "heterogeneity.csv", text)
         print(f"{dealt.dataset.name}: {dealt.dataset.source}")
         print(dealt.partition.describe(dealt.dataset.train["y"], dealt.dataset.test["y"]))
-        heads, forms = zip(*_COLUMNS.values(), strict=True)
-        cells = ([f.format(value) for f, value in zip(forms, row, strict=True)] for row in rows)
-        print(comparison.aligned([heads, *cells]))
+        cells = ([f"{v:.6g}" if isinstance(v, float) else str(v) for v in row] for row in rows)
+        print(comparison.aligned([_COLUMNS, *cells]))
     return 0
 
 

@@ -5,9 +5,8 @@
 
 Every combination is run with every seed. What --choose names is then chosen on validation examples,
 for each combination of everything else. The page is OUTPUT_DIR/sweep/index.html: a table of all
-runs, one of those that were chosen, differences paired by seed, and lines over numbers. Methods are
-compared across data sets and partitions by --over=method=..., --over=dataset=... and
---over=partition=...
+runs, one of those that were chosen, differences paired by seed, and lines over numbers. Methods,
+data sets and partitions can vary as any setting: --over=dataset=digits,adult.
 """
 
 import contextlib
@@ -166,14 +165,15 @@ def main(argv: Sequence[str]) -> int:
     """Makes the runs, chooses, and writes the page, with `argv` on it; returns the exit code."""
     settings = command_line.settings(Settings, argv, __doc__)
     plugins.load(settings.plugin)
-    if without := [text for text in settings.set if "=" not in text]:
-        raise ValueError(f"--set takes name=value, found {without[0]!r}.")
-    common = {"dataset": "digits", "method": "hdafl"}
-    common |= dict(text.split("=", 1) for text in settings.set)
-    common |= {"plugin": ",".join(settings.plugin)} if settings.plugin else {}
     if not settings.over:
         raise ValueError("--over says what varies: give it, such as --over=method=hdafl,fed_avg.")
     over = points(settings.over, settings.draws)
+    names = [*over[0], *(text.partition("=")[0] for text in settings.set)]
+    if wrong := [t for t in settings.set if "=" not in t or names.count(t.partition("=")[0]) > 1]:
+        raise ValueError(f"--set takes name=value, all once and not in --over; found {wrong[0]!r}.")
+    common = {"dataset": "digits", "method": "hdafl"}
+    common |= dict(text.split("=", 1) for text in settings.set)
+    common |= {"plugin": ",".join(settings.plugin)} if settings.plugin else {}
     if unknown := set(settings.choose) - {name for one in over for name in one}:
         raise ValueError(f"--choose names settings of --over; found {', '.join(unknown)}.")
     if settings.choose and "validation" not in settings.select:

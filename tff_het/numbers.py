@@ -38,11 +38,14 @@ class Number:
         """
         try:
             whole = int if isinstance(given, str) else operator.index
-            value = whole(given) if self.is_whole else float(given)
+            # Python counts with true and false.
+            number: Any = math.nan if isinstance(given, bool) else given
+            value = whole(number) if self.is_whole else float(number)
         except (ValueError, TypeError, OverflowError):
             value = math.nan
         # So small that TensorFlow computes with 0, where that is not allowed.
-        vanishes = self._has(value) and not np.float32(value) and not self._has(0.0)
+        tiny = abs(value) < np.finfo(np.float32).tiny
+        vanishes = self._has(value) and tiny and not self._has(0.0)
         if not self._has(value) or vanishes:
             # Python reads numbers of any length; what is shown of one is not.
             shown = str(given) if len(str(given)) <= 40 else f"{str(given)[:40]}..."

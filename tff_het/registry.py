@@ -78,8 +78,10 @@ class Registry(Collection[str], Generic[T]):
         """Adds a thing of your own.
 
         Raises:
-          ValueError: If the name is taken by another one.
+          ValueError: If the name is taken by another one, or could not be a folder's and a flag's.
         """
+        if not re.fullmatch(r"\w+", name):
+            raise ValueError(f"A {self._kind}'s name has letters, digits and _; found {name!r}.")
         if self._places.setdefault(name, thing) is not thing:
             raise ValueError(f"There is a {self._kind} {name!r} already: choose another name.")
 

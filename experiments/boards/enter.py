@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from experiments.boards import fair
 from experiments.run import command_line, plugins
+from experiments.run.config import RunConfig
 from experiments.study import files, identity, page, program, results, runner, sections, store
 from experiments.study.experiment import Work
 from experiments.study.store import Status
@@ -53,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--own takes name=value, found {settings.own!r}.")
     if not settings.plugin or settings.method in fair.METHODS or settings.method not in METHODS:
         raise ValueError(f"--method names a method of --plugin; found {settings.method!r}.")
+    RunConfig.of(method=settings.method, **({f"{settings.method}.{name}": value} if name else {}))
     mine = {settings.method: fair.Tuned(name, None, value)}
     chosen = settings.setting or tuple(fair.SETTINGS)
     board = fair.EXPERIMENT.scales["paper"]

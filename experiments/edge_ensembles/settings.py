@@ -153,13 +153,13 @@ QUICK = dataclasses.replace(
     passes=10,
     small_batch=10,
 )
-SMOKE = Size(
+SMOKE = dataclasses.replace(
+    QUICK,
     num_seeds=1,
     note="Only a test that everything runs: digits, 12 images an acquisition, 1/15 of the epochs.",
     flags={**_DIGITS, "model": "cnn_edge_digits", "selection_examples": 20},
     initial_examples={TYPE_1: 40, TYPE_2: 60},
     images=12,
-    kept_per_class=1,
     pool_size=240,
     passes=2,
     small_batch=5,

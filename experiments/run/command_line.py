@@ -171,10 +171,8 @@ def _read(argv: Sequence[str], known: Mapping[str, Parameter]) -> dict[str, Any]
     except flags.UnrecognizedFlagError as error:
         owner, dot, _ = error.flagname.partition(".")
         if dot and not options.is_owner(owner):
-            mine = "--plugin=FILE.py registers what is yours"
-            refuse(f"--{error.flagname}: nothing is called {owner!r} ({mine}).")
-        if error.flagname == "runtime":
-            hint = " (programs of many runs have --engine=ray)"
+            refuse(f"--{error.flagname}: nothing is called {owner!r} (--plugin registers yours).")
+        hint = " (programs of many runs have --engine=ray)" if error.flagname == "runtime" else hint
         refuse(f"{error}{hint}")
     # A flagfile may be missing, a folder, or no text.
     except (flags.Error, OSError, UnicodeDecodeError) as error:
@@ -203,6 +201,7 @@ def errors_in_one_line(exit_code: int = 2) -> Iterator[None]:
             from tff_het.simulation import checkpoints, loop, worker_process
 
             known += (checkpoints.CheckpointError, loop.DivergedError, worker_process.WorkerDied)
+            known += (sys.modules["tensorflow"].errors.ResourceExhaustedError,)
         if not isinstance(error, known) or logging.get_verbosity() > logging.INFO:
             raise
         refuse(error if str(error) else "There is not enough memory.", exit_code)

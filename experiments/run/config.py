@@ -13,7 +13,7 @@ from experiments.run import options, plugins
 from experiments.run.defaults import DEFAULTS
 from tff_het import kinds, registry
 from tff_het.datasets import DATASETS
-from tff_het.kinds import Among, Count, NotNegative, Positive, Whole
+from tff_het.kinds import Among, Count, NotNegative, Positive, Repeats, Whole
 from tff_het.methods import METHODS
 from tff_het.models import NETWORKS
 from tff_het.numbers import Number
@@ -173,7 +173,7 @@ class Training:
     acquisitions_per_round: Whole | None = None
     pool_size: Whole | None = None
     kept_per_class: Count | None = None
-    dropout_samples: Whole | None = None
+    dropout_samples: Repeats | None = None
     server_optimizer: Literal["sgd", "adam", "yogi"] | None = None
     server_learning_rate: Positive | None = None
     aggregator: Literal["mean", "robust", "dp", "compressed"] = "mean"
@@ -441,6 +441,8 @@ def _check(values: Mapping[str, Any]) -> None:
     saved = values["save_initial_weights"]
     if saved is not None and not saved.endswith(".npz"):
         raise ValueError(f"--save_initial_weights={saved}: expected a file that ends with .npz.")
+    if saved is not None and values["start_from"] is not None:
+        raise ValueError("--save_initial_weights: those of --start_from are in a file already.")
     if values["dropout_samples"] is not None and values["acquisition"] == "random":
         raise ValueError("--dropout_samples has no meaning for --acquisition=random.")
     if values["class_weights"] is not None and values["loss"] != "cross_entropy":
@@ -452,10 +454,7 @@ def _check(values: Mapping[str, Any]) -> None:
         )
     by_validation = values["goal_accuracy"] and values["goal_selection"] == "validation"
     if by_validation and not values["validation_fraction"]:
-        raise ValueError(
-            "--goal_accuracy is evaluated on validation examples: give --validation_fraction (0.1, "
-            "say), or --goal_selection=test to do as the paper."
-        )
+        raise ValueError("--goal_accuracy needs --validation_fraction, or --goal_selection=test.")
     if values["aggregator"] == "dp":
         for name in ("noise_multiplier", "update_clip_norm"):
             if values[name] is None:

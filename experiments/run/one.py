@@ -129,7 +129,8 @@ def train_method(
     records.write_atomically(folder / "flags.txt", made.config.flagfile(name))
     course = processes.course(made, name, process)
     # A bar redraws its line, which a file cannot: there, it would be a line each time.
-    look: dict[str, Any] = {"dynamic_ncols": True, "disable": None if show else True}
+    seen = show and sys.stderr is not None and sys.stderr.isatty()
+    look: dict[str, Any] = {"dynamic_ncols": True, "disable": not seen}
     with tqdm(total=total, initial=done, desc=name, unit="round", **look) as bar:
 
         def told(row: Mapping[str, Any], seconds: float) -> None:

@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import importlib
+import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,9 +34,34 @@ def _module(name: str) -> str:
 
 
 def fingerprint(names: Iterable[str]) -> str | None:
-    """Tells the programs of plugins, which must be loaded, from others; None without any."""
+    """Tells loaded plugins, and what they import from beside them, from others; None without."""
     files = (getattr(sys.modules[_module(name)], "__file__", None) for name in names)
-    return " ".join(meaning(Path(file)) for file in files if file) or None
+    found = [Path(file) for file in files if file]
+    for path in found:
+        found += [one for one in beside(path) if one not in found]
+    return " ".join(map(meaning, found)) or None
+
+
+def beside(path: Path) -> list[Path]:
+    """Returns the files beside a plugin that it imports; none for a package's module."""
+    if path.with_name("__init__.py").exists():
+        return []
+    tops = {name.partition(".")[0] for name in imports(path)}
+    return [one for top in sorted(tops) if (one := path.with_name(f"{top}.py")).is_file()]
+
+
+@functools.lru_cache
+def imports(path: Path) -> frozenset[str]:
+    """Returns the names of all that a program imports, wherever in it, but for type checkers."""
+    names: set[str] = set()
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    top = (one for one in body if not ast.unparse(one).startswith("if TYPE_CHECKING"))
+    for node in itertools.chain.from_iterable(map(ast.walk, top)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return frozenset(names)
 
 
 @functools.lru_cache

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from experiments.run.config import RunConfig
+from tff_het import kinds
 from tff_het.backend.names import tff
 from tff_het.learning import acquisition
 from tff_het.learning.augmentation import crop_and_flip
@@ -65,8 +66,7 @@ def loss(config: RunConfig, num_classes: int) -> PerExample:
     if len(weights) != num_classes:
         raise ValueError(
             f"--class_weights needs a positive number for each of the {num_classes} classes, such "
-            f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found "
-            f"{','.join(f'{weight:g}' for weight in weights)}."
+            f"as {','.join(['1'] * (num_classes - 1) + ['50'])}; found {kinds.text(weights)}."
         )
     return objectives.class_weighted(list(weights))
 

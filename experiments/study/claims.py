@@ -68,8 +68,10 @@ def _take(descriptor: int, path: Path, about: Mapping[str, Any]) -> bool:
         return False
     found = read(path.parent)
     is_elsewhere = found is not None and found["host"] != about["host"]
-    if is_elsewhere and _age(path) < _LOST_SECONDS:
-        return False
+    if is_elsewhere:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as now:  # The disk's.
+            if os.stat(now.name).st_mtime - path.stat().st_mtime < _LOST_SECONDS:
+                return False
     records.write_json(path, about)
     if is_elsewhere:
         # Of programs that found the same lost claim at the same time, the last one has it.
@@ -84,9 +86,3 @@ def read(folder: Path) -> Mapping[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return found if isinstance(found, dict) and "host" in found else None
-
-
-def _age(path: Path) -> float:
-    """Seconds since a file was written, by the clock of its disk."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as now:
-        return os.stat(now.name).st_mtime - path.stat().st_mtime

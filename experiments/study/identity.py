@@ -157,20 +157,7 @@ def _path(module: str) -> Path | None:
 @functools.lru_cache
 def _imported(path: Path) -> tuple[str, ...]:
     """The modules of this project that a file imports, and their packages."""
-    names: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
-        waiting += ast.iter_child_nodes(node)
-    own = (name.split(".") for name in names if name.partition(".")[0] in _TOPS)
+    own = (name.split(".") for name in plugins.imports(path) if name.partition(".")[0] in _TOPS)
     found = {module for parts in own for module in itertools.accumulate(parts, "{}.{}".format)}
-    if not path.with_name("__init__.py").exists():  # A plugin, which can import what is beside it.
-        tops = {name.partition(".")[0] for name in names}
-        found |= {str(one) for top in tops if (one := path.with_name(f"{top}.py")).is_file()}
+    found |= {str(one) for one in plugins.beside(path)}  # Of a plugin.
     return tuple(sorted(module for module in found if _path(module) is not None))

@@ -24,8 +24,7 @@ from experiments.study.store import Run, Status
 from tff_het import dying_with_parent
 from tff_het.simulation import ray_cluster, runtime
 
-# Between two looks at runs that other programs are making.
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 1.0  # Between two looks at runs that other programs are making.
 Failed = Mapping[Path, Mapping[str, Any]]
 """What is known of runs that have failed before."""
 Tasks = Sequence[Task]

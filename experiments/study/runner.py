@@ -158,7 +158,7 @@ def _make(task: Task, data_dir: str | None, note: Callable[[int], None]) -> Run:
         times = run.files / "times.csv"  # Of a training that was interrupted.
         rows, began = records.read_table(times) if times.exists() else [], time.perf_counter()
         metrics = _work(task, data_dir, note)
-        seconds = sum(float(row[name]) for row in rows for name in row if name != "round")
+        seconds = sum(float(row[name] or 0) for row in rows for name in row if name != "round")
         seconds += time.perf_counter() - began
         return store.write(task.folder, Status.OK, key, metrics=metrics, seconds=seconds, **about)
     except loop.DivergedError as error:  # It would again: a result, without numbers.

@@ -85,9 +85,8 @@ def test_table_has_the_papers_numbers(call, data, tmp_path):
     expected = np.vstack([expected, expected.mean(axis=0)])
 
     head, _, *lines = [line for line in out.splitlines() if line.startswith("|")]
-    assert cells(head) == [
-        "client", "training examples", "test examples", "Frechet distance", "EMD"
-    ]  # fmt: skip
+    columns = ["train_examples", "test_examples", "frechet_distance", "emd"]
+    assert cells(head) == ["client", *columns]
     printed = [cells(line) for line in lines]
     assert [row[0] for row in printed] == ids
     numbers = np.array([[float(cell) for cell in row[1:]] for row in printed])
@@ -99,7 +98,6 @@ def test_table_has_the_papers_numbers(call, data, tmp_path):
     with (folder / "heterogeneity.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row.pop("client") for row in rows] == ids
-    columns = ["train_examples", "test_examples", "frechet_distance", "emd"]
     assert list(rows[0]) == columns
     numbers = np.array([[float(row[name]) for name in columns] for row in rows])
     np.testing.assert_allclose(numbers, expected, rtol=1e-6)

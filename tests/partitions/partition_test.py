@@ -34,6 +34,7 @@ LABELS = np.array([0, 1, 0, 2, 1, 1], np.int32)
     ("changes", "parts"),
     [
         ({"client_ids": ("ann", "ann")}, ("all different", "ann")),
+        ({"client_ids": ("ann", 2)}, ("must be texts",)),
         ({"client_ids": (), "train": (), "test": ()}, ("one or more",)),
         ({"train": indices([0, 1])}, ("train", "2; found 1")),
         ({"train": indices([0, 2], [2, 3])}, ("at most", "first 2")),

@@ -633,5 +633,8 @@ def test_divergence_in_the_last_step_of_a_round_is_seen(train, make_process, pop
 
 @pytest.mark.parametrize("name", ["rounds", "eval_every", "checkpoint_every"])
 def test_settings_are_checked(name):
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, found 0"):
-        Settings(**{"rounds": 1, "seed": 0, name: 0})
+    for wrong in (0, 1.5):
+        with pytest.raises(
+            ValueError, match=f"{name}: expected a whole number from 1 .*found {wrong}"
+        ):
+            Settings(**{"rounds": 1, "seed": 0, name: wrong})

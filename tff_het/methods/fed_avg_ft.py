@@ -12,7 +12,7 @@ Adaptation (2020), section 3.1, among others.
 import dataclasses
 
 from tff_het.backend.names import tff
-from tff_het.kinds import Count, Positive
+from tff_het.kinds import Passes, Positive
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -27,7 +27,7 @@ def build_fed_avg_ft(
     training: LocalTraining,
     *,
     seed: int,
-    fine_tuning_epochs: Count = 1,
+    fine_tuning_epochs: Passes = 1,
     fine_tuning_rate: Positive | None = None,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,

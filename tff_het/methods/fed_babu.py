@@ -14,7 +14,7 @@ Classification (2022), Algorithm 1.
 from collections.abc import Sequence
 from typing import Literal
 
-from tff_het.kinds import Whole
+from tff_het.kinds import Repeats
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -31,7 +31,7 @@ def build_fed_babu(
     *,
     seed: int,
     local_layers: Sequence[str] | None = None,
-    fine_tuning_epochs: Whole = 5,
+    fine_tuning_epochs: Repeats = 5,
     fine_tune: Literal["all", "head"] = "all",
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,

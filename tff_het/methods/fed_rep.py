@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tff_het.kinds import Count
+from tff_het.kinds import Passes
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -35,8 +35,8 @@ def build_fed_rep(
     *,
     seed: int,
     local_layers: Sequence[str] | None = None,
-    head_epochs: Count = 10,
-    body_epochs: Count = 1,
+    head_epochs: Passes = 10,
+    body_epochs: Passes = 1,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:

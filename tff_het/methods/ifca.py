@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tff_het import kept, seeding
-from tff_het.kinds import Whole
+from tff_het.kinds import Repeats
 from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.measuring import mean_loss
@@ -41,7 +41,7 @@ class Clustered(NamedTuple):
 
 
 def build_ifca(
-    architecture: Architecture, training: LocalTraining, *, seed: int, num_clusters: Whole = 2
+    architecture: Architecture, training: LocalTraining, *, seed: int, num_clusters: Repeats = 2
 ) -> FederatedProcess:
     """Builds IFCA: several models, of which each client trains the one that fits it best.
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_het.kinds import Whole
+from tff_het.kinds import Repeats
 from tff_het.learning.choosing import best
 from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
@@ -32,7 +32,7 @@ def build_mix_fl(
     *,
     seed: int,
     selection: Mapping[str, np.ndarray],
-    ensemble_dropout_samples: Whole = 20,
+    ensemble_dropout_samples: Repeats = 20,
 ) -> FederatedProcess:
     """Builds MixFL: the server takes the better of what AveFL and OptFL would take.
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tff_het.kinds import Whole
+from tff_het.kinds import Repeats
 from tff_het.learning.choosing import best
 from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
@@ -35,7 +35,7 @@ def build_opt_fl(
     *,
     seed: int,
     selection: Mapping[str, np.ndarray],
-    ensemble_dropout_samples: Whole = 20,
+    ensemble_dropout_samples: Repeats = 20,
 ) -> FederatedProcess:
     """Builds OptFL: the server takes the most accurate of the devices' models.
 

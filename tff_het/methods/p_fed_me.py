@@ -20,7 +20,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tff_het.backend.names import tff
-from tff_het.kinds import NotNegative, Positive, Whole
+from tff_het.kinds import NotNegative, Positive, Repeats
 from tff_het.learning import measuring, steps
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.descent import is_sgd, trainable_of
@@ -48,7 +48,7 @@ def build_p_fed_me(
     seed: int,
     proximal_strength: Positive = 15.0,
     personal_rate: Positive = 0.1,
-    inner_steps: Whole = 5,
+    inner_steps: Repeats = 5,
     server_mixing: NotNegative = 1.0,
     predict_with: Literal["theta", "u"] = "theta",
     client_weights: Literal["equal", "examples"] = "equal",

@@ -20,7 +20,7 @@ from typing import Literal
 import tensorflow as tf
 
 from tff_het.backend.names import tff
-from tff_het.kinds import Positive, Whole
+from tff_het.kinds import Positive, Repeats
 from tff_het.learning import steps
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.descent import Descent, with_trainable
@@ -39,7 +39,7 @@ def build_per_fed_avg(
     *,
     seed: int,
     adaptation_rate: Positive = 0.005,
-    adaptation_steps: Whole = 1,
+    adaptation_steps: Repeats = 1,
     variant: Literal["first_order", "hessian_free"] = "first_order",
     difference: Positive = 1e-3,
     client_weights: Literal["equal", "examples"] = "equal",

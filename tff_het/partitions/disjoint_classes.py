@@ -23,8 +23,8 @@ def disjoint_classes(
       test: Test examples; those of classes that no client has belong to nobody.
       rng: Source of all random draws.
       num_clients: Number of clients. May be None where `classes` says it.
-      classes: The classes of each client, as a flag 0,1;2,3;4,5,6;7,8,9 (Qian et al. 2019);
-        classes that are in none of the lists belong to nobody. None shuffles the classes and
+      classes: The classes of each client, as a flag in quotes, '0,1;2,3;4,5,6;7,8,9' (Qian et
+        al. 2019); classes in none of the lists belong to nobody. None shuffles the classes and
         assigns them as evenly as possible.
 
     Raises:

@@ -41,6 +41,7 @@ def groups(
     if column not in train or column not in test:
         raise ValueError(
             f"column must be one of the columns {sorted(set(train) & set(test))}; found {column!r}."
+            " Choose it, a data set that names groups, or another partition."
         )
     for split, ids in (("train", train[column]), ("test", test[column])):
         if ids.ndim != 1:

@@ -98,6 +98,8 @@ class Partition:
                 f"{where}: client ids must be one or more and all different; found"
                 f" {_some(self.client_ids)}."
             )
+        if not all(isinstance(name, str) for name in (*self.client_ids, *self.groups)):
+            raise ValueError(f"{where}: client ids and groups must be texts.")
         if self.groups and len(self.groups) != len(self.client_ids):
             raise ValueError(
                 f"{where}: groups must be one for each of {len(self.client_ids)} clients, or none;"

@@ -15,6 +15,7 @@ from tff_het.backend.names import tff
 from tff_het.clients import Population
 from tff_het.evaluation import communication
 from tff_het.learning.process import FederatedProcess, ServerState
+from tff_het.numbers import INT32, Number
 from tff_het.simulation import tracking
 from tff_het.simulation.background import Writer
 from tff_het.simulation.checkpoints import CheckpointError, Checkpoints, path_in
@@ -79,8 +80,7 @@ class Settings:
     def __post_init__(self):
         tracking.check(self.tracking)
         for name in ("rounds", "eval_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, found {getattr(self, name)}.")
+            Number(1, INT32, is_whole=True).check(name, getattr(self, name))
 
 
 class Result(NamedTuple):

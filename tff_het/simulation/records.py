@@ -85,7 +85,7 @@ class Table:
 
     def flush(self) -> None:
         """Appends what was put since the last time."""
-        with writing.naming(self._path), self._path.open("a") as file:
+        with writing.naming(self._path), self._path.open("a", encoding="utf-8") as file:
             file.write("".join(self._pending))
         self._pending.clear()
 

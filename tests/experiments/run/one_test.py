@@ -140,13 +140,22 @@ def test_a_plugins_method_stands_beside_ours(tmp_path, capsys):
         flags = (tmp_path / "out" / method / "flags.txt").read_text()
         assert f"--{method}.strength=0.5\n" in flags and "hdafl.local_layers" not in flags
         config = RunConfig.of(plugin=[str(path)], method=method)
-        before = processes.identity(setup.make(config), method)
+
+        def identity():  # As in another program.
+            for kept in (plugins.meaning, plugins.imports):
+                kept.cache_clear()
+            return str(processes.identity(setup.make(config), method))
+
+        found = [identity()]
         path.write_text(path.read_text() + "# Another.\n")
-        plugins.meaning.cache_clear()
-        assert processes.identity(setup.make(config), method) == before
-        path.write_text(path.read_text() + "another = 1\n")
-        plugins.meaning.cache_clear()
-        assert processes.identity(setup.make(config), method) != before
+        assert identity() == found[0]
+        path.write_text(path.read_text() + "import beside\n")
+        (tmp_path / "nobody_imports_it.py").write_text("a = 1")
+        found.append(identity())
+        for text in ("a = 1", "a = 2"):
+            (tmp_path / "beside.py").write_text(text)
+            found.append(identity())
+        assert len({*found}) == 4
     finally:
         METHODS._places.pop(method, None)
         sys.modules.pop(path.stem, None)

@@ -98,7 +98,7 @@ def test_files_of_a_plugin_and_a_split_count(tmp_path, name):
     before = identity.key(Training(given), [])
     assert identity.key(Training(given), []) == before
     (tmp_path / name).write_text("import beside, json")
-    for kept in (identity.files, identity._imported, plugins.meaning):
+    for kept in (identity.files, identity._imported, plugins.meaning, plugins.imports):
         kept.cache_clear()  # As in another program.
     assert identity.key(Training(given), []) != before
 
