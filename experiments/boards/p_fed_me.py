@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import experiments.study as s
+from experiments.boards import transcribed
 from experiments.boards.leaking import best_and_last
 
 _DATA = {"MNIST": {"dataset": "mnist"}, "FMNIST": {"dataset": "fashion_mnist"}}
@@ -31,11 +32,15 @@ _METHODS: dict[str, dict[str, Any]] = {
     # With 5, the default, u comes to more than is printed.
     "pFedMe, as released, strength 0.5": {**_ME, "predict_with": "u", "proximal_strength": 0.5},
 }
+# In NumPy: its rows have one seed, and one length.
+_IN_NUMPY = {f"{row}, in NumPy: all 40 train, 10 are averaged": row for row in [*_METHODS][-2:]}
+_ROWS = (*_METHODS, *_IN_NUMPY)
 # The released code's defaults, and what the text says of its own method.
 _LENGTHS: dict[str, dict[str, Any]] = {
     "10 of 40 clients, 100 rounds": {"clients_per_round": 10, "rounds": 100},
     "all clients, 400 rounds": {"rounds": 400},
 }
+_SHORT, _ = _LENGTHS
 _COLUMNS = {f"{data}, {of}": (data, of) for of in _LENGTHS for data in _DATA}
 _TRAINING = {
     "plugin": "experiments.boards.theirs",
@@ -65,12 +70,22 @@ def _cells(data: Mapping[str, dict[str, Any]], **more: Any) -> list[s.Cell]:
             found.append(s.call(cell, best_and_last, flags["dataset"], **own))
         else:
             found += s.cells(cell, flags)
+    for (name, of), (row, like) in itertools.product(data.items(), _IN_NUMPY.items()):
+        flags = {**_TRAINING, **of, **_LENGTHS[_SHORT], **_METHODS[like], **more}
+        cell, function = f"{name}/{_SHORT}/{row}", transcribed.p_fed_me
+        found.append(s.call(cell, function, flags["dataset"], num_seeds=1, flags=flags))
     return found
 
 
-def _measured(row: str, column: tuple[str, str], *, best: bool) -> s.Measure:
+def _is_run(row: str, length: str) -> bool:
+    return row not in _IN_NUMPY or length == _SHORT
+
+
+def _measured(row: str, column: tuple[str, str], *, best: bool) -> s.Measure | None:
     cell = "/".join((*column, row))
-    if row == _LEAKING:
+    if not _is_run(row, column[1]):
+        return None
+    if row in (_LEAKING, *_IN_NUMPY):
         return s.metric(cell, "best" if best else "last")
     return s.best_round(cell, _ACCURACY) if best else s.metric(cell, _ACCURACY)
 
@@ -92,12 +107,13 @@ EXPERIMENT = s.Experiment(
         "paper": s.Scale(_cells(_DATA), 3, _NOTE),
     },
     tables=[
-        s.table("Best round on test data", [*_METHODS], _COLUMNS, _best, judged=_METHODS),
-        s.table("Last round", [*_METHODS], _COLUMNS, _last, judged=_METHODS),
+        s.table("Best round on test data", _ROWS, _COLUMNS, _best, judged=_METHODS),
+        s.table("Last round", _ROWS, _COLUMNS, _last, judged=_METHODS),
     ],
     printed=[
         value
-        for row, of in itertools.product(_METHODS, _LENGTHS)
+        for row, of in itertools.product(_ROWS, _LENGTHS)
+        if _is_run(row, of)
         for value in s.printed(
             {row: _PRINTED[row.partition(",")[0]]},
             [f"{data}, {of}" for data in _DATA],
