@@ -1,4 +1,4 @@
-"""Measures how different the clients are that a partition makes of a data set.
+"""Measures how much the clients of a partition differ.
 
   python -m experiments.heterogeneity --dataset=digits --partition=iid --num_clients=5
   python -m experiments.heterogeneity --dataset=npz --data_dir=FILE --partition=clusters \\
@@ -11,8 +11,8 @@ the Frechet distances is Gamma of eq. 3. Both count training and test examples t
 are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
 to [0, 1].
 
-Of the flags below those of data and of partitions, --plugin, --seed and --output_dir (for a file
-heterogeneity.csv) count. The others are accepted, so that presets can be given.
+Flags of data and partitions, --plugin, --seed and --output_dir (writes heterogeneity.csv) count.
+All others are ignored, so that presets can be given.
 """
 
 import sys

@@ -42,8 +42,8 @@ class Settings(program.Making):
       seeds: How many: seeds 0, 1 and so on.
       over: A setting of experiments.train and its values, as name=value,value (with semicolons
         where values have commas); or random draws, as name=uniform:0:1 or name=log:0.001:1. May be
-        repeated: all combinations are run. The first one's values are rows, and compared with its
-        first value.
+        repeated: all combinations are run. The first --over gives the rows, each compared with the
+        first row.
       draws: Random draws, of all such settings together.
       choose: Settings of --over whose best value is chosen on validation examples.
       select: The validation metric whose mean over seeds --choose maximises.

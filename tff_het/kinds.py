@@ -130,9 +130,10 @@ def hint(kind: Any) -> str:
     if origin is Literal:
         return str(Among(args))
     if origin in _LISTS:
-        return f"{inner}, ..." if (inner := hint(args[0])) else ""
+        separated = "lists with semicolons" if "with commas" in hint(args[0]) else "with commas"
+        return f"{inner}, {separated}" if (inner := hint(args[0])) else ""
     if origin is collections.abc.Mapping:
-        return f"name={hint(args[1])}, ..."
+        return f"name={hint(args[1])}, with commas"
     return {bool: "", str: "", int: "a whole number", float: "a number"}[kind]
 
 

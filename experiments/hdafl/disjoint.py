@@ -28,10 +28,8 @@ EXPERIMENT = s.Experiment(
     "Table 3, Disjoint: accuracy in % on Omniglot, where clients share no class",
     scales={
         "smoke": s.Scale(_cells(_DIGITS, 1, 2, 5), 1, "Only to see that it runs: digits."),
-        "quick": s.Scale(
-            (*_QUICK, _LONGER), 6, "100 rounds instead of 400; 31 clients instead of 50."
-        ),
-        "paper": s.Scale(_PAPER, 6, "400 rounds, as in the paper; 31 clients instead of 50."),
+        "quick": s.Scale((*_QUICK, _LONGER), 6, "100 rounds instead of 400; C = 31 instead of 50."),
+        "paper": s.Scale(_PAPER, 6, "400 rounds, as in the paper; C = 31 instead of 50."),
     },
     tables=[
         s.Table(_TITLE, settings.places(_DATA, s.metric, _PARTITIONS)),

@@ -111,7 +111,7 @@ def _help_of(title: str, known: Mapping[str, Parameter]) -> str:
     for name, field in known.items():
         text = f"--{'[no]' if field.kind is bool else ''}{name}: {field.help}"
         if of := kinds.hint(field.kind):
-            text += f" Values: {of.replace(', ..., ...', '').replace(', ...', ', with commas')}."
+            text += f" Values: {of}."
         if field.default not in (None, "", ()) and "Default:" not in field.help:
             text += f" Default: {kinds.text(field.default)}."
         wrapped = textwrap.wrap(text, 98, subsequent_indent=" " * 4, break_on_hyphens=False)

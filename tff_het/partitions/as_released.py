@@ -61,10 +61,10 @@ def niid_bench_classes(
 ) -> Assignment:
     """Gives client i class i modulo their number, and others at random; holders get equal parts.
 
-    A class that no client drew belongs to nobody.
+    A class that no client drew belongs to nobody. Other arguments are as in `pfllib_classes`.
 
     Args:
-      classes_per_client: Classes of each client. The rest is as `pfllib_classes` takes it.
+      classes_per_client: Classes of each client.
     """
     classes, _, shares = _nothing(train, num_clients, classes_per_client)
     for client in range(shares.shape[1]):
@@ -88,10 +88,11 @@ def p_fed_me_classes(
 
     Each client gets 10 examples of each of its classes. Then, client by client, it gets 300 to 600
     more and its share of the class, lognormal(0, 2) among all clients; twice that where there are
-    20 clients or fewer. What would use up the class is skipped.
+    20 clients or fewer. What would use up the class is skipped. Other arguments are as in
+    `pfllib_classes`.
 
     Args:
-      classes_per_client: Classes of each client. The rest is as `pfllib_classes` takes it.
+      classes_per_client: Classes of each client.
     """
     classes, totals, shares = _nothing(train, num_clients, classes_per_client)
     num_classes, num_clients = shares.shape

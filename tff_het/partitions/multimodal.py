@@ -34,8 +34,8 @@ def multimodal(
       test: Test examples.
       rng: Source of all random draws.
       num_clients: Number of clients of both groups together (N_1 + N_2).
-      minority_classes: The classes of the minority; all others are the majority's.
-      minority_clients: How many clients are the minority (N_2).
+      minority_classes: Required: the classes of the minority; all others are the majority's.
+      minority_clients: Required: how many clients are the minority (N_2).
       shards_per_client: Shards of each client (Z).
 
     Returns:

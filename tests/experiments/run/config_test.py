@@ -54,7 +54,7 @@ def test_no_setting_takes_what_is_no_number_to_compute_with(value):
     numeric = [field for field in known if "number" in kinds.hint(field.kind).split(",")[0]]
     assert len(numeric) > 45
     for field in numeric:
-        if value == "" and kinds.hint(field.kind).endswith("..."):
+        if value == "" and "with commas" in kinds.hint(field.kind):
             continue  # A list of none.
         with pytest.raises(ValueError, match="expected"):
             field.parsed(value)
