@@ -32,7 +32,7 @@ def build(
     training: LocalTraining,
     *,
     seed: int,
-    num_clients: int | None = None,
+    num_clients: int,
 ) -> FederatedProcess:
     """SCAFFOLD with momentum, weighted by examples, as Flower's NIID-Bench has it.
 
