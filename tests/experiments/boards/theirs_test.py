@@ -64,7 +64,8 @@ def test_the_network_scales_pixels():
 
 def test_flowers_scaffold_without_momentum_and_with_equal_clients_is_scaffold(tmp_path):
     plugins.load(["experiments.boards.flower_scaffold"])
-    flags = {"dataset": "digits", "partition": "iid", "num_clients": 3, "rounds": 3}
+    # Of a convex model: another one makes much of differences in rounding.
+    flags = {"model": "logistic", "partition": "iid", "num_clients": 3, "rounds": 3}
     weights = {}
     for method in ("scaffold", "flower_scaffold"):
         given = RunConfig.of(**flags, method=method, batch_size=50)
