@@ -6,25 +6,14 @@ clients count by their examples. The control variate is (x - y) / (K eta), as th
 0.9 it is ten times the mean gradient, and so is the length of the steps that it corrects.
 """
 
-from typing import Any, NamedTuple
-
-import numpy as np
-import tensorflow as tf
-
 from tff_het.learning import measuring, steps
-from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
-from tff_het.learning.server_step import ServerStep, apply_update
 from tff_het.learning.works import local_sgd, sends_change
 from tff_het.methods import METHODS
+from tff_het.methods.scaffold import controlled
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
-
-
-class _Sent(NamedTuple):
-    change: Any
-    control: Any
 
 
 def build(
@@ -43,8 +32,6 @@ def build(
       num_clients: N, the size of the population.
     """
     model = architecture.model(local=())
-    work, updating = local_sgd(model, training), apply_update(model)
-    zeros = [np.zeros(s.shape, np.float32) for s in model.tensor_specs.global_weights.trainable]
 
     def train(download, examples, client, seed, state):
         rate = measuring.learning_rate(training, download.round)
@@ -57,33 +44,10 @@ def build(
 
         before, own = Variables(download.weights, state.model), plain._replace(step=step)
         after, metrics = steps.run(model, training, own, before, examples, client, seed)
-        result = sends_change(before, after, metrics, state)
-        scale = 1.0 / (tf.cast(training.num_steps(client.num_examples), tf.float32) * rate)
-        pairs = zip(download.more, result.update.trainable, strict=True)
-        control = [-c - scale * change for c, change in pairs]
-        kept = [c_i + dc for c_i, dc in zip(state.work, control, strict=True)]
-        return result._replace(
-            update=_Sent(result.update, control), state=result.state._replace(work=kept)
-        )
+        return sends_change(before, after, metrics, state)
 
-    def init(client, seed, server_state):
-        return work.init(client, seed, server_state)._replace(work=zeros)
-
-    def reads(state):
-        return work.reads(state)._replace(more=state.server_step[0])
-
-    def step(state, weights, sent, participants):
-        optimizer, weights, measured = updating.step(state[1], weights, sent.change)
-        moved = zip(state[0], sent.control, strict=True)
-        control = [c + participants / num_clients * dc for c, dc in moved]
-        return (control, optimizer), weights, measured
-
-    return compose(
-        model,
-        work._replace(train=train, init=init, reads=reads),
-        seed=seed,
-        server_step=ServerStep(lambda: (zeros, updating.initial()), step, True),
-    )
+    work = local_sgd(model, training)._replace(train=train)
+    return controlled(model, training, work, seed=seed, num_clients=num_clients)
 
 
 METHODS.register("flower_scaffold", build)

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_het.learning import measuring
+from tff_het.learning.client_work import ClientWork
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.descent import is_sgd
 from tff_het.learning.local_training import LocalTraining
@@ -30,6 +31,7 @@ from tff_het.learning.server_step import ServerStep, apply_update
 from tff_het.learning.steps import linear
 from tff_het.learning.works import equally_weighted, local_sgd
 from tff_het.models.architectures import Architecture
+from tff_het.models.model import Model
 
 
 class Corrected(NamedTuple):
@@ -66,16 +68,47 @@ def build_scaffold(
     if not is_sgd(training.optimizer) or training.acquisition is not None:
         raise ValueError("scaffold takes plain SGD, without momentum, on all examples alone.")
     model = architecture.model(local=())
-    updating = apply_update(model, server_optimizer)
-    zeros = [np.zeros(s.shape, np.float32) for s in model.tensor_specs.global_weights.trainable]
 
     def correction(download, state):
         return linear([c - c_i for c, c_i in zip(download.more, state.work, strict=True)])
 
-    shared = equally_weighted(local_sgd(model, training, correction))
+    return controlled(
+        model,
+        training,
+        equally_weighted(local_sgd(model, training, correction)),
+        seed=seed,
+        num_clients=num_clients,
+        aggregator=aggregator,
+        server_optimizer=server_optimizer,
+    )
+
+
+def controlled(
+    model: Model,
+    training: LocalTraining,
+    corrected: ClientWork,
+    *,
+    seed: int,
+    num_clients: int,
+    aggregator: AggregationFactory | None = None,
+    server_optimizer=None,
+) -> FederatedProcess:
+    """Builds a process that keeps control variates around a client work.
+
+    Args:
+      model: The network, all of it shared.
+      training: Settings of the clients' local SGD.
+      corrected: Trains with c, `Download.more`, and c_i, `ClientState.work`, which it leaves alone.
+      seed: The initial weights follow from it.
+      num_clients: N, the size of the population.
+      aggregator: The mean of all clients, by the work's weights, by default.
+      server_optimizer: As of `build_scaffold`.
+    """
+    updating = apply_update(model, server_optimizer)
+    zeros = [np.zeros(s.shape, np.float32) for s in model.tensor_specs.global_weights.trainable]
 
     def train(download, examples, client, seed, state):
-        result = shared.train(download, examples, client, seed, state)
+        result = corrected.train(download, examples, client, seed, state)
         steps = tf.cast(training.num_steps(client.num_examples), tf.float32)
         rate = measuring.learning_rate(training, download.round)
         scale = tf.math.divide_no_nan(1.0, steps * rate)
@@ -86,10 +119,10 @@ def build_scaffold(
         return result._replace(update=Corrected(result.update, control), state=state)
 
     def init(client, seed, server_state):
-        return shared.init(client, seed, server_state)._replace(work=zeros)
+        return corrected.init(client, seed, server_state)._replace(work=zeros)
 
     def reads(state):
-        return shared.reads(state)._replace(more=state.server_step[0])
+        return corrected.reads(state)._replace(more=state.server_step[0])
 
     def step(state, weights, sent, participants):
         optimizer, weights, measured = updating.step(state[1], weights, sent.change)
@@ -99,7 +132,7 @@ def build_scaffold(
 
     return compose(
         model,
-        shared._replace(train=train, init=init, reads=reads),
+        corrected._replace(train=train, init=init, reads=reads),
         seed=seed,
         aggregator=aggregator,
         server_step=ServerStep(lambda: (zeros, updating.initial()), step, True),
