@@ -22,19 +22,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\nFAILED {report.nodeid} ({report.when})", flush=True)
 
 
-_PLUGIN = "experiments.boards.theirs"
+_PLUGINS = ("experiments.boards.theirs", "experiments.boards.flower_scaffold")
 
 
 @pytest.fixture(autouse=True)
-def _plugin_of_one_test() -> Iterator[None]:
-    """Takes away what the boards' plugin registers: other tests count all registered names."""
+def _plugins_of_one_test() -> Iterator[None]:
+    """Takes away what the boards' plugins register: other tests count all registered names."""
     yield
-    if _PLUGIN in sys.modules:
-        file = sys.modules[_PLUGIN].__file__
+    for plugin in {*_PLUGINS} & {*sys.modules}:
+        file = sys.modules[plugin].__file__
         for registry in options.REGISTRIES.values():
             for name in [name for name in registry if registry.origin(name) == file]:
                 del registry._places[name]
-        del sys.modules[_PLUGIN]
+        del sys.modules[plugin]
 
 
 @pytest.fixture(scope="session")

@@ -34,8 +34,8 @@ def test_every_method_has_four_trials_of_settings_that_fit():
             RunConfig.of(**{**arguments["flags"], **trial})
             RunConfig.of(**{**arguments["flags"], **trial, **one})
             assert trial | one not in trials
-    # The same algorithm as fed_per; not federated; without meaning for this network; a plugin.
-    left_out = {"hdafl", "centralized", "fed_bn", "flower_scaffold"}
+    # The same algorithm as fed_per; not federated; without meaning for this network.
+    left_out = {"hdafl", "centralized", "fed_bn"}
     assert {cell.name.split("/")[1] for cell in cells} == set(methods.names()) - left_out
 
 

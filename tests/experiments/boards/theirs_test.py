@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.run import RunConfig, plugins, run
+from experiments.run import plugins
 from tff_het import partitions
 from tff_het.backend.names import keras
 from tff_het.models.layers import Layers
@@ -60,16 +60,3 @@ def test_the_network_scales_pixels():
     kernel, bias = model.get_weights()
     values = np.random.default_rng(0).uniform(size=(5, 4)).astype(np.float32)
     np.testing.assert_allclose(model(values), (2 * values - 1) @ kernel + bias, atol=1e-6)
-
-
-def test_flowers_scaffold_without_momentum_and_with_equal_clients_is_scaffold(tmp_path):
-    plugins.load(["experiments.boards.flower_scaffold"])
-    # Of a convex model: another one makes much of differences in rounding.
-    flags = {"model": "logistic", "partition": "iid", "num_clients": 3, "rounds": 3}
-    weights = {}
-    for method in ("scaffold", "flower_scaffold"):
-        given = RunConfig.of(**flags, method=method, batch_size=50)
-        with run(given, tmp_path / method) as found:
-            weights[method] = found.rounds.state.weights.trainable
-    for ours, theirs in zip(*weights.values(), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
