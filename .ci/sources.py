@@ -14,9 +14,16 @@ FOLDERS = (".ci", "docs", "embeddings", "experiments", "tests", "tff_het")
 
 # Module -> what it loads without importing it: patterns of modules, or a label of Bazel's.
 LOADED_BY_NAME = {
-    "experiments.study.papers": tuple(
-        f"experiments.{paper}.*"
-        for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
+    "experiments.study.papers": (
+        *(
+            f"experiments.{paper}.*"
+            for paper in ("cgau", "edge_ensembles", "hdafl", "lg_fedavg", "waffle")
+        ),
+        *("experiments.boards.theirs", "experiments.boards.flower_scaffold"),
+        *(
+            f"experiments.boards.{one}"
+            for one in ("as_released", "fair", "niid_bench", "p_fed_me", "pfllib")
+        ),
     ),
     "experiments.main": (
         "embeddings.extract",

@@ -48,10 +48,8 @@ def write(experiments: Iterable[Experiment], output_dir: Path, folder_name: str 
     """
     found = [sections.section(*one) for one in _made(experiments, output_dir)]
     if not found:
-        raise ValueError(
-            f"There are no runs in {output_dir}. Make some, such as tff-het "
-            f"reproduce hdafl.table3 --scale=smoke --output_dir={output_dir}."
-        )
+        example = f"tff-het reproduce hdafl.table3 --scale=smoke --output_dir={output_dir}"
+        raise ValueError(f"There are no runs in {output_dir}: make some, such as {example}.")
     folder = output_dir / folder_name
     folder.mkdir(parents=True, exist_ok=True)
     for section in found:
@@ -97,6 +95,8 @@ def main(argv: Sequence[str]) -> int:
     everything = papers.all_experiments()
     with command_line.errors_in_one_line():
         folder = None if settings.output_dir is None else command_line.folder(settings.output_dir)
+        if settings.check and (folder or settings.carry or settings.merge):
+            raise ValueError("--check is about the project's pages: give it alone.")
         of_the_project = settings.carry or settings.merge or folder is None
         if of_the_project and not settings.stale and not (pages.ROOT / "pyproject.toml").exists():
             raise ValueError(

@@ -46,7 +46,7 @@ class Settings(program.Making):
         first row.
       draws: Random draws, of all such settings together.
       choose: Settings of --over whose best value is chosen on validation examples.
-      select: The validation metric whose mean over seeds --choose maximises.
+      select: The validation metric whose mean over seeds --choose maximises; no loss.
       metric: What is reported: an entry of summary.json.
       set: A setting of experiments.train for all runs; may be repeated. Default: digits, hdafl.
       plugin: As in training.
@@ -176,8 +176,8 @@ def main(argv: Sequence[str]) -> int:
     common |= {"plugin": ",".join(settings.plugin)} if settings.plugin else {}
     if unknown := set(settings.choose) - {name for one in over for name in one}:
         raise ValueError(f"--choose names settings of --over; found {', '.join(unknown)}.")
-    if settings.choose and "validation" not in settings.select:
-        raise ValueError(f"--select is about validation, not test data; found {settings.select}.")
+    if settings.choose and ("validation" not in settings.select or "loss" in settings.select):
+        raise ValueError(f"--select is maximised, on validation data; found {settings.select}.")
     for config in [RunConfig.of(**{**common, **one}) for one in over]:
         if settings.choose and not config.data.validation_fraction:
             raise ValueError("--choose needs validation examples: --set=validation_fraction=0.1.")
@@ -193,7 +193,13 @@ def main(argv: Sequence[str]) -> int:
     if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
         return code
     compared, output_dir = over, command_line.folder(settings.output_dir)
-    if settings.choose and (results := runner.read(made, "quick", output_dir)):
+    results = runner.read(made, "quick", output_dir)
+    assert results is not None
+    there = [run.metrics for cell in cells for run in results.of(cell.name)]
+    for name in (settings.metric, *(settings.select for _ in settings.choose)):
+        if there and not any(name in metrics for metrics in there):
+            raise ValueError(f"No run has {name}: name an entry of a run's summary.json.")
+    if settings.choose:
         compared = best(over, settings.choose, settings.select, results)
         chosen = f" Chosen on validation examples: {'; '.join(map(_name, compared))}."
         scale = dataclasses.replace(scale, note=scale.note + chosen)

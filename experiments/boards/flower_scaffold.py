@@ -7,8 +7,10 @@ clients count by their examples. The control variate is (x - y) / (K eta), as th
 """
 
 from tff_het.learning import measuring, steps
+from tff_het.learning.composer import compose
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
+from tff_het.learning.server_step import apply_update
 from tff_het.learning.works import local_sgd, sends_change
 from tff_het.methods import METHODS
 from tff_het.methods.scaffold import controlled
@@ -47,7 +49,8 @@ def build(
         return sends_change(before, after, metrics, state)
 
     work = local_sgd(model, training)._replace(train=train)
-    return controlled(model, training, work, seed=seed, num_clients=num_clients)
+    work, server_step = controlled(model, training, work, apply_update(model), num_clients)
+    return compose(model, work, seed=seed, server_step=server_step)
 
 
 METHODS.register("flower_scaffold", build)

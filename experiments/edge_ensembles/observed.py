@@ -35,10 +35,8 @@ def last_round(
         process, who.population, who.schedule, made.settings, start=made.start
     )
     if len(seen.clients) != len(made.population):
-        raise ValueError(
-            f"All {len(made.population)} devices have to train in the last round, found "
-            f"{len(seen.clients)} that do."
-        )
+        found = f"{len(seen.clients)} of {len(made.population)}"
+        raise ValueError(f"All devices have to train in the last round; found {found}.")
     test, num_classes = made.dataset.test, made.dataset.num_classes
     columns = {name: test[name] for name in process.model.example_spec}
 

@@ -81,7 +81,7 @@ def train(
         return {"diverged": 1.0}
     state, states = result.state, result.client_states
     own, split = lambda client: states.get(client, state), "validation" if validation else "test"
-    scored = fairness.score(process, state, population, own, ATTRIBUTES, split)
+    scored = fairness.score(process, state, population, own, ATTRIBUTES, split, seed=seed)
     states.close()
     return {"diverged": 0.0, **_numbers(scored, seed)}
 

@@ -434,10 +434,7 @@ def _check(values: Mapping[str, Any]) -> None:
         if given and now is None:
             raise ValueError(f"--{given[0]} belongs to --{owner}: give that too.")
     if values["num_clients"] == 0 and values["partition"] != "groups":
-        raise ValueError(
-            "--num_clients=0 makes each group a client: it belongs to --partition=groups; found "
-            f"--partition={values['partition']}."
-        )
+        raise ValueError(f"--num_clients=0 needs --partition=groups; found {values['partition']}.")
     saved = values["save_initial_weights"]
     if saved is not None and not saved.endswith(".npz"):
         raise ValueError(f"--save_initial_weights={saved}: expected a file that ends with .npz.")

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from experiments.run import comparison, processes, setup, summary
 from experiments.run.config import RunConfig
 from tff_het.datasets import Examples
-from tff_het.evaluation import factors, figures
+from tff_het.evaluation import factors, figures, judging
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import checkpoints, loop, records, start
 
@@ -53,8 +53,10 @@ class Result(contextlib.AbstractContextManager):
 
         Examples are columns that the network reads, and `y`.
         """
-        state = self.rounds.client_states.get(client, self.rounds.state)
-        return self.process.predict(self.rounds.state.weights, state, examples, client=client)
+        server, made = self.rounds.state, self.made
+        state = self.rounds.client_states.get(client, server)
+        of = (self.process, server, state, made.population, client, examples)
+        return judging.own_predictions(*of, seed=made.settings.seed)
 
 
 def run(
@@ -78,9 +80,7 @@ def run(
       DivergedError: If a loss is not finite any more.
     """
     if len(config.method.method) != 1:
-        raise ValueError(
-            f"Expected one method, found {', '.join(config.method.method)}: run a config of each."
-        )
+        raise ValueError(f"Expected one method, found {', '.join(config.method.method)}.")
     made = setup.make(config)
     ((name, process),) = processes.build(made).items()
     with contextlib.ExitStack() as opened:

@@ -44,16 +44,12 @@ def chosen(values: Mapping[str, Any], settings: Collection[str]) -> dict[str, di
         names = values[role]
         for name in (names,) if isinstance(names, str) else names:
             if needed := set(registry.needed(name)) - set(_GIVEN):
-                raise ValueError(
-                    f"{role.capitalize()} {name!r} cannot be built: its parameter "
-                    f"{min(needed)} has no default."
-                )
+                why = f"its parameter {min(needed)} has no default"
+                raise ValueError(f"{role.capitalize()} {name!r} cannot be built: {why}.")
             own = of(role, name)
             if clash := sorted(set(own) & set(settings)):
-                raise ValueError(
-                    f"{role.capitalize()} {name!r} has a parameter {clash[0]}, which is a setting "
-                    "of every run: give it another name."
-                )
+                why = f"rename its parameter {clash[0]}, a setting of every run"
+                raise ValueError(f"{role.capitalize()} {name!r} cannot be built: {why}.")
             found[name] = found.get(name, {}) | own
     return found
 
@@ -84,9 +80,7 @@ def find(
         now = (f"--{role}={','.join(n for n in among if n in REGISTRIES[role])}" for role in having)
         raise ValueError(f"{shown} belongs to {' or '.join(needed)}; found {', '.join(now)}.")
     if owner and not is_owner(owner):
-        raise ValueError(
-            f"{shown}: nothing is called {owner!r}. --plugin=FILE.py registers others."
-        )
+        raise ValueError(f"{shown}: nothing is called {owner!r} (--plugin registers yours).")
     names = [*(() if owner else settings), *(other for own in asked.values() for other in own)]
     near = difflib.get_close_matches(option, dict.fromkeys(names), 3, 0.7)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""

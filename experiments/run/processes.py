@@ -1,7 +1,6 @@
 """From a config to the process of each method, and to who trains under it."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from experiments.run import aggregation, plugins, training
@@ -9,7 +8,6 @@ from experiments.run.setup import Setup
 from tff_het import methods
 from tff_het.clients import Client, Population
 from tff_het.evaluation import communication
-from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
 from tff_het.simulation import cohorts
 
@@ -22,18 +20,6 @@ class Trainers(NamedTuple):
 
     population: Population
     schedule: cohorts.Schedule
-
-    def steps(self, rounds: Iterable[int], training: LocalTraining) -> int:
-        """Returns how many steps all that train in a run's rounds take together."""
-        sizes: Counter[int] = Counter()  # Of examples trained on -> how often.
-        took_part = Counter(client for number in rounds for client in self.schedule(number))
-        for client, times in took_part.items():
-            if training.acquisition is None:
-                sizes[int(self.population.num_train_examples[client])] += times
-            else:
-                labels = self.population[client].train["y"]
-                sizes.update(training.acquisition.batch_sizes(labels, times))
-        return sum(times * int(training.num_steps(n)) for n, times in sizes.items())
 
 
 class Course(NamedTuple):
@@ -94,10 +80,7 @@ def _check_server(made: Setup, taken: Mapping[str, Collection[str]]) -> None:
     if not any(map(methods.trains_on_pooled_examples, method.method)):
         raise ValueError(f"--pooled=server has no meaning for {names}.")
     if made.initial is None:
-        raise ValueError(
-            "--pooled=server trains on examples at the server, which has none: give "
-            "--initial_examples (400, say)."
-        )
+        raise ValueError("--pooled=server trains on --initial_examples: give some (400, say).")
 
 
 def _most_examples(method: str, made: Setup) -> int:

@@ -116,10 +116,8 @@ def _columns(config: RunConfig, dataset: datasets.Dataset) -> tuple[str, ...]:
     model, protected = config.method.model, config.method.protected
     read = architectures.inputs(model)
     if missing := [column for column in read if column not in dataset.train]:
-        raise ValueError(
-            f"--model={model} reads {', '.join(read)}; data set {dataset.name!r} has no "
-            f"{', '.join(missing)}. Choose another --model or --dataset."
-        )
+        found = f"data set {dataset.name!r} has no {', '.join(missing)}"
+        raise ValueError(f"--model={model} reads {', '.join(read)}; {found}.")
     if protected is None:
         return (*read, "y")
     able = [
@@ -189,16 +187,14 @@ def _start(
     same_data = theirs["data_fingerprint"] == dataset.fingerprint()
     if ours and same_data and theirs["validation_fingerprint"] != ours:
         raise ValueError(
-            f"The run in {folder} set other examples apart for validation, so it has trained on "
-            "some that this one would be judged by. Give the same seed, partition and "
-            "--validation_fraction."
+            f"The run in {folder} trained on examples that this one would be judged by: give the "
+            "same seed, partition and --validation_fraction."
         )
     # Of an older run, too, which held out none.
     same_selection = theirs.get("selection_fingerprint") == held_out
     if held_out and theirs["dataset"] == dataset.name and not same_selection:
         raise ValueError(
-            f"The run in {folder} held out other examples at the server, so it has trained on some "
-            "that models would be judged by here. Give the same seed, --initial_examples and "
-            "--selection_examples."
+            f"The run in {folder} trained on examples that models would be judged by here: give "
+            "the same seed, --initial_examples and --selection_examples."
         )
     return start

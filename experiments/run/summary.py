@@ -33,7 +33,6 @@ def of_run(
     rounds = range(made.rounds_before, made.rounds_before + result.rounds)
     trainers, ledger = course.trainers, course.ledger
     client_rounds = sum(len(trainers.schedule(round_num)) for round_num in rounds)
-    steps = trainers.steps(rounds, made.training)
     values: dict[str, Any] = {
         "method": course.method,
         "dataset": made.dataset.name,
@@ -44,8 +43,6 @@ def of_run(
         "rounds_before": made.rounds_before,
         "num_clients": len(made.population),
         "client_rounds": client_rounds,
-        "steps_total": steps,
-        "steps_per_client_round": steps / client_rounds,
     }
     if result.evaluation.is_sampled:
         values["evaluated_clients"] = len(result.evaluation.clients)
@@ -102,7 +99,8 @@ def acquired(made: Setup, course: Course, result: loop.Result) -> str:
 def _new_test(made: Setup, process: FederatedProcess, result: loop.Result) -> dict[str, Any]:
     """The ensemble of all clients' models, and what it takes to bring them to one place."""
     state_of = functools.partial(result.client_states.get, server_state=result.state)
-    found = ensemble.new_test(process, result.state, made.population, state_of, made.dataset.test)
+    of = (process, result.state, made.population, state_of, made.dataset.test)
+    found = ensemble.new_test(*of, seed=made.settings.seed)
     numbers, sent = communication.sending_local_models(process, len(made.population))
     names = ("accuracy_average", "accuracy_vote", "loss", "num_examples")
     return {

@@ -66,11 +66,17 @@ def _take(descriptor: int, path: Path, about: Mapping[str, Any]) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+        json.dump(about, file)  # Of programs on several machines, one alone comes to this.
+        return True
     found = read(path.parent)
-    is_elsewhere = found is not None and found["host"] != about["host"]
+    is_elsewhere = found is None or found["host"] != about["host"]
     if is_elsewhere:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".clock-") as now:  # The disk's.
-            if os.stat(now.name).st_mtime - path.stat().st_mtime < _LOST_SECONDS:
+            age = 0.0
+            with contextlib.suppress(FileNotFoundError):  # The other has just ended.
+                age = os.stat(now.name).st_mtime - path.stat().st_mtime
+            if age < _LOST_SECONDS:
                 return False
     records.write_json(path, about)
     if is_elsewhere:

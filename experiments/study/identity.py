@@ -25,7 +25,8 @@ from experiments.study.experiment import Call, Training, Work
 
 _TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
-# That `quiet` turns oneDNN on is a matter of the CPU, and stands with it (`runner.hardware`).
+# That `quiet` turns oneDNN on is a matter of the CPU, and stands with it (`runner.hardware`). Of
+# `study`, `timing` alone makes numbers.
 _APART = (
     *(f"experiments.run.{name}" for name in ("config", "defaults", "options", "plugins")),
     *("experiments.study", "experiments.run.command_line", "experiments.run.comparison"),
@@ -62,6 +63,8 @@ def _roots(work: Work) -> set[str]:
         own = [one for one in str(work.flags.get("plugin", "")).split(",") if one.endswith(".py")]
         return {"experiments.run.one", *_named(names), *(str(Path(one).absolute()) for one in own)}
     module = work.function.__module__
+    given = dict(work.arguments.get("flags", {})).get("plugin")
+    plugins.load(given.split(",") if given else ())
     return {
         module,
         *_named([*work.data_sets, *tf.nest.flatten(work.arguments), *_texts_in(module)]),
@@ -116,7 +119,8 @@ def files(roots: frozenset[str]) -> Mapping[str, str]:
 
 
 def _is_apart(module: str) -> bool:
-    return any(f"{module}.".startswith(f"{one}.") for one in _APART)
+    is_apart = any(f"{module}.".startswith(f"{one}.") for one in _APART)
+    return is_apart and module != "experiments.study.timing"
 
 
 def short(found: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,10 @@ from tff_het.simulation import records
 FOLDER = Path(__file__).parents[1] / "results"
 # Of outdated results that `carry` tries: runs of each family; and what it compares beside numbers.
 _TRIED, _FILES = 2, ("metrics.csv", "clients.csv")
-# What equal runs of one machine and code share.
+# No longer measured: of methods with a schedule of their own it was wrong.
+_GONE = {"steps_total", "steps_per_client_round"}
+# What pages ask of a run's files, and what equal runs of one machine and code share.
+_ASKED = ("curves", "tables", "contents")
 _SHARED = ("commits", "hardware", "runtime", "versions", "code")
 OfScales = Iterable[tuple[Experiment, Results]]
 
@@ -68,8 +71,14 @@ def merge(experiments: OfScales) -> str:
     lines = []
     for place, found in added.items():
         if found:
-            path = path_of(*place)
-            write(path, {**kept(*place), **found})
+            path, before = path_of(*place), kept(*place)
+            for of, run in found.items():
+                # What other figures ask of the same run is kept, if the run left the same files.
+                if of in before and before[of].record["files"] == run.record["files"]:
+                    for kind in _ASKED:
+                        old, new = (one.record.get(kind, {}) for one in (before[of], run))
+                        run.record[kind] = {**old, **new}
+            write(path, {**before, **found})
             lines.append(f"{path.name}: {len(found)} runs")
     return "\n".join(lines) or "No finished runs to merge."
 
@@ -83,7 +92,7 @@ def write(path: Path, runs: Mapping[tuple[str, int], Run]) -> None:
         record = {k: v for k, v in run.record.items() if k not in apart}
         common = _line({name: record.pop(name) for name in _SHARED if name in record})
         made = shared.setdefault(common, len(shared))
-        lines.append(_line({"curves": {}, "tables": {}, "contents": {}, **record, "made": made}))
+        lines.append(_line({**{kind: {} for kind in _ASKED}, **record, "made": made}))
     path.parent.mkdir(exist_ok=True)
     records.write_atomically(path, "".join(line + "\n" for line in (*shared, *lines)))
 
@@ -180,4 +189,9 @@ def _unequal(*both: Run) -> str:
     """Names what differs between two runs; LAPACK's last digits do between CPUs of one name."""
     numbers = ({name: f"{value:.12g}" for name, value in run.metrics.items()} for run in both)
     old, new = (next(numbers) | {f: run.record["files"].get(f) for f in _FILES} for run in both)
-    return ", ".join(sorted(n for n in {*old, *new} if old.get(n) != new.get(n))[:3])
+    for file in both[0].record.get("contents", {}):  # Arrays, also to 12 digits.
+        a, b = (dict(np.load(run.file(file))) for run in both)
+        if a.keys() != b.keys() or not all(np.allclose(a[n], b[n], 1e-12, 0) for n in a):
+            new[file] = "other arrays"
+    names = {*old, *new} - _GONE
+    return ", ".join(sorted(n for n in names if old.get(n) != new.get(n))[:3])

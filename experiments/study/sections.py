@@ -21,6 +21,7 @@ class Number(NamedTuple):
     found: Estimate | None  # None while there is none.
     more: str  # What is said of it, or why there is none.
     p: str = "-"  # Of the paired t test of a check.
+    lacks: bool = False  # Whether a run that it takes diverged, so that it is of the others alone.
 
     def text(self, digits: int) -> str:
         """Returns the mean, with its interval unless all seeds agree, and what is said of it."""
@@ -56,8 +57,10 @@ class JudgedCheck(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the mean exceeds the margin, as far as its interval can tell."""
-        return statistics.verdict(self.number.found, self.margin)
+        """Whether the mean exceeds the margin, as far as its interval and all seeds can tell."""
+        found = statistics.verdict(self.number.found, self.margin)
+        unknown = self.number.lacks and found is Verdict.HOLDS
+        return Verdict.UNDECIDED if unknown else found
 
     @property
     def texts(self) -> list[str]:
@@ -169,8 +172,8 @@ def _entry(place: Place, number: Number, paper: Printed | None, judged: bool) ->
 
 def _number(one: Place | Check, experiment: Experiment, results: Results) -> Number:
     values = [value * one.form.factor for value in one.measure.values(results)]
+    there = {r.status for (cell, _), r in results.runs.items() if cell in one.measure.cells}
     if not values:
-        there = {r.status for (cell, _), r in results.runs.items() if cell in one.measure.cells}
         why = [status.value.replace("_", " ") for status in Status if status in there - {Status.OK}]
         return Number(None, [*why, "not determined" if there else NOT_HERE][0])
     found = statistics.estimate(values)
@@ -179,8 +182,10 @@ def _number(one: Place | Check, experiment: Experiment, results: Results) -> Num
     more = ", chosen by test data" if by_test else ""
     if isinstance(one, Place):
         return Number(found, _of_seeds(found, one.measure, results) + more)
+    lacks = Status.DIVERGED in there
+    more = (_of_seeds(found, one.measure, results) if lacks else "") + more
     p = statistics.paired_t_test(values, one.margin * one.form.factor)
-    return Number(found, more, "-" if p is None else p_text(p))
+    return Number(found, more, "-" if p is None else p_text(p), lacks)
 
 
 def p_text(p: float) -> str:

@@ -121,7 +121,7 @@ def with_logits(process: FederatedProcess, logits, monkeypatch) -> list[dict]:
     """Lets clients predict what is said; gives the list that calls are noted in."""
     calls, lock = [], threading.Lock()
 
-    def predict(weights, state, examples, *, client, num_examples):
+    def predict(weights, state, examples, *, client, num_examples, seed):
         with lock:
             calls.append({"client": client, "num_examples": num_examples})
         return {"logits": logits(client)}
@@ -208,3 +208,5 @@ def test_what_it_takes_to_send_all_local_models(hdafl):
     assert sending_local_models(make_process("fed_avg"), 7) == (0, 0)
     everything = local + 5 * NUM_CLASSES + NUM_CLASSES
     assert sending_local_models(make_process("local_only"), 1)[0] == everything
+    for method in ("ditto", "fed_avg_ft", "ifca"):  # Which clients adapt or keep beside them.
+        assert sending_local_models(make_process(method), 7) == (7 * everything, 28 * everything)

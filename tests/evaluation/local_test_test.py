@@ -18,7 +18,7 @@ from tff_het.models.model import Variables
 NUM_FEATURES, NUM_CLASSES = 4, 3
 
 
-def make_process(method: str, num_classes: int = NUM_CLASSES) -> FederatedProcess:
+def make_process(method: str, num_classes: int = NUM_CLASSES, **options) -> FederatedProcess:
     architecture = architectures.make(
         "tiny",
         {"x": (np.dtype(np.float32), (NUM_FEATURES,)), "y": (np.dtype(np.int64), ())},
@@ -26,7 +26,7 @@ def make_process(method: str, num_classes: int = NUM_CLASSES) -> FederatedProces
         network=networks.mlp([5]),
     )
     training = LocalTraining(tff.learning.optimizers.build_sgdm(0.1), batch_size=5, epochs=1)
-    return methods.build(method, architecture, training, seed=1)
+    return methods.build(method, architecture, training, seed=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +246,15 @@ def population_of_ones() -> Population:
     rng = np.random.default_rng(1)
     ones = {"x": columns(rng, 4)["x"], "y": np.ones(4, np.int64)}
     return Population([Client("c0", ones, ones, ones)])
+
+
+def test_draws_of_predictions_follow_the_seed_and_differ_between_clients():
+    process = make_process("waffle", evaluation_samples=1)
+    state = process.initialize()
+    same = process.init_state(0, 1, state)._replace(rounds=np.int32(1))
+    examples = columns(np.random.default_rng(5), 6)
+    population = Population(Client(f"c{k}", examples, examples, examples) for k in range(3))
+    of = (process, state, population, lambda client: same, ["test"])
+    one, again, other = (local_tests(*of, seed=seed)["test"].loss for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, again)
+    assert len({*one, *other}) == 6

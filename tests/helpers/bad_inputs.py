@@ -281,7 +281,7 @@ def file(name: str, data: bytes = b"A file.") -> Maker:
 _ONE = "--rounds=1 --method=fed_avg"
 _QUICK = "--method=local_only --model=mlp"  # Is built soonest: where to is asked after that.
 PLACES = [
-    Row("--partition=iid --num_clients=0", "--num_clients=0 makes each group a client: it belongs"),
+    Row("--partition=iid --num_clients=0", "--num_clients=0 needs --partition=groups; found iid"),
     Row("--partition=file --path=/does/not/exist", "/does/not/exist"),
     Row("--partition=file", "give --file.path"),
     Row("--partition=file --path={in}/a", "expected a partition", makes=file("a")),
@@ -711,6 +711,7 @@ PROGRAMS = [
     Row("--method=fed_avg", "--method names a method of --plugin; found", program=_BOARD),
     Row("--method=centralized", "--method names a method of --plugin; found", program=_BOARD),
     Row("", "There are no runs in {out}", program=_REPORT),
+    Row("--check", "--check is about the project's pages", program=_REPORT),
     Row("--output_dir=", "--output_dir is empty", program=_REPORT),
     Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),
     Row("--partition=nope", "--partition=nope", program=_HETEROGENEITY),

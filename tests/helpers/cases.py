@@ -256,13 +256,14 @@ def params(cases: Iterable[Case]) -> list:
     ]
 
 
-def build(case: Case, seed: int, rate: float = 0.3) -> FederatedProcess:
-    """The case's process; clients learn at this rate."""
+def build(case: Case, seed: int, rate: float = 0.3, **changes: Any) -> FederatedProcess:
+    """The case's process; clients learn at this rate, and `changes` are of the architecture."""
     element = {"x": (np.dtype(np.float32), (FEATURES,)), "y": (np.dtype(np.int32), ())}
     if case.adversary:
         element |= dict.fromkeys(PROTECTED, (np.dtype(np.int32), ()))
     build_network = normalized_network if case.normalized else network
     architecture = architectures.make("small", element, CLASSES, build_network)
+    architecture = dataclasses.replace(architecture, **changes)
     if case.adversary:
         architecture = adversary.attach(
             architecture, PROTECTED, (0.5, 2.0), layer="dense_1", units=(4,)

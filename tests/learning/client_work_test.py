@@ -379,6 +379,13 @@ def test_settings_that_make_no_sense(changes, message):
         settings(**changes)
 
 
+def test_a_round_too_short_for_a_step_against_the_adversary_is_refused():
+    chosen = dataclasses.replace(settings(epochs=2, batch_size=4), opponent_steps=5)
+    assert chosen.within(12).opponent_steps == 5
+    with pytest.raises(ValueError, match="the largest client's round has 4"):
+        chosen.within(8)
+
+
 def test_keras_optimizers_are_refused():
     with pytest.raises(TypeError, match=r"tff.learning.optimizers .* found SGD"):
         settings(keras.optimizers.SGD(0.1), epochs=1)

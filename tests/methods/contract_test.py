@@ -168,8 +168,12 @@ def test_training_changes_what_it_should(case, process, start):
 
 
 @pytest.fixture(scope="module")
-def later(process, start):
+def later(case, process, start):
     """The state after a round, what its clients are given in the next, and what is seen of that."""
+    if case.method == "fed_proto":
+        with pytest.raises(ValueError, match="a change of the global variables"):
+            observe(process, start, make_clients(process, start))
+        pytest.skip("Its clients send features, no change: there is nothing to add to a model.")
     output = process.next(start, make_clients(process, start))
     results = by_client(output.client_states)
     clients = [
@@ -213,6 +217,26 @@ def test_an_observer_has_to_ask_for_the_private_part(process, later):
     assert [one.client for one in seen.clients] == [4, 7]
     for one, result in zip(seen.clients, output.client_states, strict=True):
         assert_same_bits(one.private, result["state"])
+
+
+# Each with a model of its own or without, the last of them refuses.
+@pytest.mark.parametrize("method", ["fed_avg", "ditto", "p_fed_me", "apfl", "fed_ala", "ifca"])
+def test_clients_predict_with_the_statistics_that_they_keep(method):
+    case = next(case for case in CASES if case.method == method)
+    case = dataclasses.replace(case, normalized=True)
+    if method == "ifca":
+        with pytest.raises(ValueError, match="leave local_statistics out"):
+            build(case, SEED, local_statistics=True)
+        return
+    process = build(case, SEED, local_statistics=True)
+    start = process.initialize()
+    (client, *_) = clients = make_clients(process, start)
+    output = process.next(start, clients)
+    kept = by_client(output.client_states)[int(client["client"])]["state"]
+    _, own = process.adapt(output.state, kept, client["examples"], client=int(client["client"]))
+    found, initial = own.model.non_trainable, start.initial_local.non_trainable
+    assert len(found) == 2  # Mean and variance, neither of which is as it was.
+    assert not any(np.array_equal(*pair) for pair in zip(found, initial, strict=True))
 
 
 def test_first_states(process, start):

@@ -129,5 +129,5 @@ def test_refuses_what_its_control_variates_do_not_hold_for(monkeypatch, refused)
 
 
 def test_needs_the_number_of_clients():
-    with pytest.raises(ValueError, match="needs num_clients"):
+    with pytest.raises(TypeError, match="'num_clients'"):
         build("scaffold")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tff_het import seeding
 from tff_het.attacks import inversion, membership, observation, threshold
@@ -106,9 +107,11 @@ class Federations:
         }
 
     def _attackers(self) -> dict[str, Attacker]:
-        """One for each origin of local variables, of which there is one where nothing is local."""
-        has_local = any(spec.local for spec in self.process.model.specs)
+        """One for each origin of what clients keep; one in all where they keep no model."""
         of = (self.process, self.process.initialize())
+        kept = self.process.init_state(0, self.settings.seed, of[1]).work
+        keeps_model = self.process.adapts and bool(tf.nest.flatten(kept))
+        has_local = keeps_model or any(spec.local for spec in self.process.model.specs)
         own: dict[str, Any] = {"own_examples": self.own_examples, "training": self.training}
         return {
             local: Attacker(*of, seed=self.settings.seed, local=local, **own)

@@ -96,16 +96,17 @@ def sending_local_models(process: FederatedProcess, num_clients: int) -> tuple[i
     """Returns the cost of sending all clients' local variables to one place, once.
 
     So the ensemble of Liang et al. (2019, LG-FedAvg), footnote 1, gets there after training; the
-    global variables are at the server already. See `ensemble.new_test`.
+    global variables are at the server already. Where clients predict with what they adapt or keep
+    beside these, they send whole models. See `ensemble.new_test`.
 
     Returns:
       How many numbers these are, and their bytes.
     """
-    local = [spec for spec in process.model.specs if spec.local]
-    return (
-        num_clients * sum(spec.size for spec in local),
-        num_clients * sum(spec.size * spec.dtype.size for spec in local),
-    )
+    sent = [spec for spec in process.model.specs if spec.local or process.adapts]
+    # Of several models (IFCA), the one that it uses.
+    numbers = round(num_clients * process.upload_share * sum(spec.size for spec in sent))
+    size = sum(spec.size * spec.dtype.size for spec in sent)
+    return numbers, round(num_clients * process.upload_share * size)
 
 
 def compressed_bytes(population: Population) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import tensorflow as tf
 
+from tff_het import seeding
 from tff_het.clients import Population
 from tff_het.evaluation.judging import in_client_order, judge, logits_of
 from tff_het.evaluation.local_test import has_global_model
@@ -37,6 +38,8 @@ def new_test(
     population: Population,
     client_state: Callable[[int], ClientState],
     examples: Mapping[str, np.ndarray],
+    *,
+    seed: int = 0,
 ) -> NewTest:
     """Tests the ensemble of all clients' models on a common test set.
 
@@ -52,6 +55,7 @@ def new_test(
       client_state: A client's index -> its stored state, or its initial one; called
         by several threads.
       examples: Columns [n, ...], n > 0, among them `y`, integers [n].
+      seed: Of the run, for what adapting and sampling draw.
 
     Raises:
       ValueError: If there are no examples, the model gives no logits, or a label is not one of
@@ -63,13 +67,13 @@ def new_test(
         raise ValueError("At least one example is needed to test on, found 0.")
     # `predict` converts arrays at every call, but takes tensors as they are.
     weights = tf.nest.map_structure(tf.convert_to_tensor, server_state.weights)
-
-    state = server_state._replace(weights=weights)
+    state, round_num = server_state._replace(weights=weights), int(server_state.round)
 
     def predicted(client: int) -> np.ndarray:
         own = population[client]
-        model = process.adapt(state, client_state(client), own.train, client=client)
-        return logits_of(process, *model, examples, client, own.num_train_examples)
+        drawn = seeding.stateless_seed(seed, seeding.EVALUATION, round_num, client)
+        model = process.adapt(state, client_state(client), own.train, client=client, seed=drawn)
+        return logits_of(process, *model, examples, client, own.num_train_examples, drawn)
 
     # Of models that are all the same, one will do.
     is_one = has_global_model(process) and not process.adapts

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tff_het import seeding
 from tff_het.clients import Population
+from tff_het.evaluation.judging import own_predictions
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.adversary import ADVERSARY, REPRESENTATION
@@ -72,6 +73,8 @@ def score(
     client_state: Callable[[int], ClientState],
     attributes: Sequence[str],
     split: str = "test",
+    *,
+    seed: int = 0,
 ) -> list[Scored]:
     """Returns what every client's own model gives for the client's own examples.
 
@@ -82,6 +85,7 @@ def score(
       client_state: A client's index -> its stored state, or its initial one.
       attributes: The protected columns, in the adversary's order.
       split: 'train', 'validation' or 'test'.
+      seed: Of the run, for what adapting draws.
 
     Raises:
       ValueError: If there is no such split, or the model gives something else.
@@ -103,12 +107,10 @@ def score(
     scored = []
     for index, client in enumerate(population):
         examples = getattr(client, split)
-        outputs = process.predict(
-            server_state.weights,
-            client_state(index),
-            {name: examples[name] for name in process.model.example_spec},
-            client=index,
-            num_examples=client.num_train_examples,
+        columns = {name: examples[name] for name in process.model.example_spec}
+        state = client_state(index)
+        outputs = own_predictions(
+            process, server_state, state, population, index, columns, seed=seed
         )
         logits, adversary = outputs["logits"], outputs[ADVERSARY]
         scored.append(

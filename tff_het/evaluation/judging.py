@@ -3,14 +3,16 @@
 import collections
 import concurrent.futures
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.special
 
+from tff_het import seeding
+from tff_het.clients import Population
 from tff_het.learning.client_work import ClientState
-from tff_het.learning.process import FederatedProcess
+from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
 
 # So many results a thread are held: clients that take long let others go ahead of them.
@@ -47,6 +49,38 @@ def in_client_order(function: Callable[[int], _Result], num_clients: int) -> Ite
             yield waiting.popleft().result()
 
 
+def own_predictions(
+    process: FederatedProcess,
+    server_state: ServerState,
+    state: ClientState,
+    population: Population,
+    client: int,
+    examples: Mapping[str, np.ndarray],
+    *,
+    seed: int,
+) -> Mapping[str, np.ndarray]:
+    """Returns what a client's own model says, adapted first where the method has it so.
+
+    Args:
+      process: The process.
+      server_state: Its server state.
+      state: The client's.
+      population: The clients.
+      client: The client's index.
+      examples: Columns that the network reads, [n, ...].
+      seed: Of the run, for what adapting and sampling draw.
+
+    Returns:
+      Outputs by name, [n, ...] each, as in the local test of the same round.
+    """
+    train = population[client].train
+    drawn = seeding.stateless_seed(seed, seeding.EVALUATION, int(server_state.round), client)
+    model = process.adapt(server_state, state, train, client=client, seed=drawn)
+    return process.predict(
+        *model, examples, client=client, num_examples=len(train["y"]), seed=drawn
+    )
+
+
 def logits_of(
     process: FederatedProcess,
     weights: Weights,
@@ -54,6 +88,7 @@ def logits_of(
     examples: Mapping[str, np.ndarray],
     client: int = 0,
     num_train_examples: int | None = None,
+    seed: Sequence[int] | np.ndarray = (0, 0),
 ) -> np.ndarray:
     """Returns one model's logits, float64 [n, classes].
 
@@ -64,6 +99,7 @@ def logits_of(
       examples: Columns [n, ...], n > 0, among them `y`, integers [n].
       client: The client's index.
       num_train_examples: How many examples the client trains on, for models that ask.
+      seed: int32 [2], for models that draw samples.
 
     Raises:
       ValueError: If the model gives no logits, or a label is not one of its classes.
@@ -71,7 +107,7 @@ def logits_of(
     """
     columns = {name: examples[name] for name in process.model.example_spec}
     outputs = process.predict(
-        weights, state, columns, client=client, num_examples=num_train_examples
+        weights, state, columns, client=client, num_examples=num_train_examples, seed=seed
     )
     if "logits" not in outputs:
         raise ValueError(f"The model gives no logits to test, only {', '.join(outputs)}.")

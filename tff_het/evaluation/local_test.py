@@ -69,7 +69,7 @@ def local_tests(
       client_state: A client's index -> its stored state, or its initial one; called
         by several threads.
       splits: Some of 'train', 'validation' and 'test'.
-      seed: Of the run, for what adapting draws.
+      seed: Of the run, for what adapting and sampling draw.
       adapt: Whether clients adapt the model first, where the method has them do so.
       clients: Places in the population of those tested; all by default.
 
@@ -95,17 +95,16 @@ def local_tests(
         index = chosen[place]
         client, state = population[index], client_state(index)
         rounds, own = int(state.rounds), weights
+        drawn = seeding.stateless_seed(seed, seeding.EVALUATION, round_num, index)
         if adapt and process.adapts:
-            own_seed = seeding.stateless_seed(seed, seeding.EVALUATION, round_num, index)
-            own, state = process.adapt(
-                server_state, state, client.train, client=index, seed=own_seed
-            )
+            own, state = process.adapt(server_state, state, client.train, client=index, seed=drawn)
         results = []
         for split in splits:
             examples = getattr(client, split)
             found, scores = Judged(np.nan, np.nan), None
             if num_examples := len(examples["y"]):
-                logits = logits_of(process, own, state, examples, index, client.num_train_examples)
+                of = (examples, index, client.num_train_examples, drawn)
+                logits = logits_of(process, own, state, *of)
                 found, scores = judge(logits, examples["y"]), _scored(examples["y"], logits)
             results.append((num_examples, found.accuracy, found.loss, rounds, scores))
         return results

@@ -20,10 +20,9 @@ holds a number for each place in the pool, and no example.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tff_het import seeding
@@ -104,20 +103,6 @@ class Acquisition:
             raise ValueError(
                 f"An acquisition of {self.size} examples does not fit a pool of {self.pool_size}."
             )
-
-    def batch_sizes(self, labels: np.ndarray, rounds: int) -> Iterator[int]:
-        """Gives how many examples a client trains on in each acquisition of its first rounds.
-
-        Args:
-          labels: Those of all of its examples, integers [n].
-          rounds: How many rounds it takes part in.
-        """
-        kept = int(np.minimum(np.bincount(labels), self.kept_per_class).sum())
-        left = min(self.pool_size, len(labels) - kept)
-        for _ in range(rounds * self.per_round):
-            acquired = min(self.size, left)
-            left -= acquired
-            yield acquired + kept
 
 
 class Pool(NamedTuple):

@@ -84,10 +84,17 @@ class LocalTraining:
         No batch is larger than that: the rest of it would be examples of weight 0.
 
         Raises:
-          ValueError: If the round of such a client would be longer than can be laid out.
+          ValueError: If the round of such a client would be longer than can be laid out, or too
+            short for a step against the opponent.
         """
         found = dataclasses.replace(self, batch_size=min(self.batch_size, max(largest, 1)))
         steps = int(found.num_steps(largest))
+        if 0 < steps < self.opponent_steps:
+            raise ValueError(
+                f"The network makes a step after {self.opponent_steps} of its adversary, one on "
+                f"each batch, and would never learn: the largest client's round has {steps}. Lower "
+                "adversary_steps, or give clients more local epochs or steps."
+            )
         if steps * found.batch_size > _MOST_EXAMPLES:
             raise ValueError(
                 f"A client of {largest} examples would take {steps} steps of {found.batch_size} in "

@@ -229,7 +229,7 @@ class FederatedProcess(tff.templates.IterativeProcess):
         *,
         client: int = 0,
         num_examples: int | None = None,
-        seed: Sequence[int] = (0, 0),
+        seed: Sequence[int] | np.ndarray = (0, 0),
         training: bool = False,
         batch_size: int = 1000,
     ) -> dict[str, np.ndarray]:

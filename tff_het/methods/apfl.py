@@ -108,7 +108,7 @@ def build_apfl(
         found, metrics = steps.run(model, training, of, (before, own), examples, client, seed)
         u, v, alpha = found
         result = sends_change(before, u, metrics, state)
-        kept = state._replace(work=Mixed(v.global_weights, alpha))
+        kept = state._replace(model=v.local_weights, work=Mixed(v.global_weights, alpha))
         return result._replace(weight=tf.sign(result.weight), state=kept)
 
     def init(client, seed, server_state):

@@ -73,7 +73,8 @@ def build_ditto(
             download.round,
             proximal(proximal_strength, download.weights),
         )
-        return result._replace(state=state._replace(work=Personal(own.global_weights, ())))
+        kept = state._replace(model=own.local_weights, work=Personal(own.global_weights, ()))
+        return result._replace(state=kept)
 
     init = starts_from_globals(shared)
     return compose(

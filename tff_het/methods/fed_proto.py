@@ -17,7 +17,7 @@ Classes that nobody sends keep theirs. What a client sends follows from its own 
 """
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import tensorflow as tf
 
@@ -42,6 +42,13 @@ from tff_het.models.model import (
 )
 
 _UNKNOWN = -1e9  # The logit of a class without a prototype: finite, so that losses are.
+
+
+class Features(NamedTuple):
+    """What a client sends, by class: means or sums of features, and what each counts."""
+
+    sums: Any
+    counts: Any
 
 
 def build_fed_proto(
@@ -101,10 +108,10 @@ def build_fed_proto(
             counts = tf.sign(counts)
         weight = tf.sign(tf.cast(client.num_examples, tf.float32))
         kept_here = state._replace(model=after.local_weights)
-        return ClientResult(Weights([], [sums, counts]), weight, metrics, kept_here)
+        return ClientResult(Features(sums, counts), weight, metrics, kept_here)
 
     def step(state, weights, sent):
-        (prototypes, known), (sums, counts) = weights.non_trainable, sent.non_trainable
+        (prototypes, known), (sums, counts) = weights.non_trainable, sent
         means = tf.math.divide_no_nan(sums, counts[:, tf.newaxis])
         prototypes = tf.where(counts[:, tf.newaxis] > 0, means, prototypes)
         return state, Weights([], [prototypes, tf.maximum(known, tf.sign(counts))]), ()

@@ -50,7 +50,12 @@ def build_ifca(
       training: Settings of the clients' local SGD.
       seed: The initial weights of all models follow from it.
       num_clusters: k, the number of models.
+
+    Raises:
+      ValueError: If clients are to keep moving statistics: there are k of each.
     """
+    if architecture.local_statistics:
+        raise ValueError("ifca has several of each moving statistic: leave local_statistics out.")
     warn_if(num_clusters == 1, "ifca with 1 cluster is federated averaging with equal weights.")
     model = architecture.model(local=())
     local = equally_weighted(local_sgd(model, training))

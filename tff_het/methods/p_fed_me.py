@@ -68,12 +68,16 @@ def build_p_fed_me(
       aggregator: The mean of all clients by default.
 
     Raises:
-      ValueError: If the clients' optimizer is not plain SGD, examples are to be acquired, or the
-        network has an opponent.
+      ValueError: If the clients' optimizer is not plain SGD, with weight decay or clipping,
+        examples are to be acquired, or the network has an opponent.
     """
     warn_if(not server_mixing, "p_fed_me with server_mixing 0 never moves the shared model.")
-    if not is_sgd(training.optimizer):
-        raise ValueError("p_fed_me moves clients by its own rule: leave momentum and others out.")
+    is_plain = not training.weight_decay and training.clip_norm is None
+    if not (is_sgd(training.optimizer) and is_plain):
+        raise ValueError(
+            "p_fed_me moves clients by its own rule: leave momentum and other optimizers, weight "
+            "decay and clipping out."
+        )
     opponents.refuse(architecture, "p_fed_me")
     model = architecture.model(local=())
     is_equal = client_weights == "equal"
@@ -108,7 +112,7 @@ def build_p_fed_me(
         (u, theta), metrics = steps.run(model, training, of, before, examples, client, seed)
         result = sends_change(before, u, metrics, state)
         own = u if predict_with == "u" else theta
-        kept = state._replace(work=Personal(own.global_weights, ()))
+        kept = state._replace(model=theta.local_weights, work=Personal(own.global_weights, ()))
         weight = tf.sign(result.weight) if is_equal else result.weight
         return result._replace(weight=weight, state=kept)
 

@@ -59,8 +59,11 @@ def build_per_fed_avg(
       aggregator: The mean of all clients by default.
 
     Raises:
-      ValueError: If examples are to be acquired, or the network has an opponent.
+      ValueError: If examples are to be acquired, steps are limited to one pass, or the network has
+        an opponent.
     """
+    if training.at_most_one_pass:
+        raise ValueError("per_fed_avg's steps take several batches: leave at_most_one_pass out.")
     opponents.refuse(architecture, "per_fed_avg")
     model = architecture.model(local=())
     is_equal = client_weights == "equal"

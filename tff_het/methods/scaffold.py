@@ -46,7 +46,7 @@ def build_scaffold(
     training: LocalTraining,
     *,
     seed: int,
-    num_clients: int | None = None,
+    num_clients: int,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,
 ) -> FederatedProcess:
@@ -60,11 +60,8 @@ def build_scaffold(
       server_optimizer: Any of `tff.learning.optimizers`; its rate is eta_g, 1 by default.
 
     Raises:
-      ValueError: If the number of clients is missing, the optimizer is not plain SGD, or examples
-        are to be acquired.
+      ValueError: If the optimizer is not plain SGD, or examples are to be acquired.
     """
-    if num_clients is None:
-        raise ValueError("scaffold needs num_clients: its control variate is a mean over all.")
     if not is_sgd(training.optimizer) or training.acquisition is not None:
         raise ValueError("scaffold takes plain SGD, without momentum, on all examples alone.")
     model = architecture.model(local=())
@@ -72,46 +69,31 @@ def build_scaffold(
     def correction(download, state):
         return linear([c - c_i for c, c_i in zip(download.more, state.work, strict=True)])
 
-    return controlled(
-        model,
-        training,
-        equally_weighted(local_sgd(model, training, correction)),
-        seed=seed,
-        num_clients=num_clients,
-        aggregator=aggregator,
-        server_optimizer=server_optimizer,
-    )
+    work = equally_weighted(local_sgd(model, training, correction))
+    step = apply_update(model, server_optimizer)
+    work, server_step = controlled(model, training, work, step, num_clients)
+    return compose(model, work, seed=seed, aggregator=aggregator, server_step=server_step)
 
 
 def controlled(
-    model: Model,
-    training: LocalTraining,
-    corrected: ClientWork,
-    *,
-    seed: int,
-    num_clients: int,
-    aggregator: AggregationFactory | None = None,
-    server_optimizer=None,
-) -> FederatedProcess:
-    """Builds a process that keeps control variates around a client work.
+    model: Model, training: LocalTraining, work: ClientWork, of: ServerStep, num_clients: int
+) -> tuple[ClientWork, ServerStep]:
+    """Returns a client work and a server step with control variates around them.
 
     Args:
       model: The network, all of it shared.
       training: Settings of the clients' local SGD.
-      corrected: Trains with c, `Download.more`, and c_i, `ClientState.work`, which it leaves alone.
-      seed: The initial weights follow from it.
+      work: Trains with c, `Download.more`, and c_i, `ClientState.work`, which it leaves alone.
+      of: The server's step for the model.
       num_clients: N, the size of the population.
-      aggregator: The mean of all clients, by the work's weights, by default.
-      server_optimizer: As of `build_scaffold`.
     """
-    updating = apply_update(model, server_optimizer)
     zeros = [np.zeros(s.shape, np.float32) for s in model.tensor_specs.global_weights.trainable]
 
     def train(download, examples, client, seed, state):
-        result = corrected.train(download, examples, client, seed, state)
+        result = work.train(download, examples, client, seed, state)
         steps = tf.cast(training.num_steps(client.num_examples), tf.float32)
-        rate = measuring.learning_rate(training, download.round)
-        scale = tf.math.divide_no_nan(1.0, steps * rate)
+        eta = measuring.learning_rate(training, download.round)
+        scale = tf.math.divide_no_nan(1.0, steps * eta)
         pairs = zip(download.more, result.update.trainable, strict=True)
         control = [tf.sign(steps) * (-c - scale * dy) for c, dy in pairs]
         kept = [c_i + dc for c_i, dc in zip(state.work, control, strict=True)]
@@ -119,21 +101,16 @@ def controlled(
         return result._replace(update=Corrected(result.update, control), state=state)
 
     def init(client, seed, server_state):
-        return corrected.init(client, seed, server_state)._replace(work=zeros)
+        return work.init(client, seed, server_state)._replace(work=zeros)
 
     def reads(state):
-        return corrected.reads(state)._replace(more=state.server_step[0])
+        return work.reads(state)._replace(more=state.server_step[0])
 
     def step(state, weights, sent, participants):
-        optimizer, weights, measured = updating.step(state[1], weights, sent.change)
+        optimizer, weights, measured = of.step(state[1], weights, sent.change)
         moved = zip(state[0], sent.control, strict=True)
         control = [c + participants / num_clients * dc for c, dc in moved]
         return (control, optimizer), weights, measured
 
-    return compose(
-        model,
-        corrected._replace(train=train, init=init, reads=reads),
-        seed=seed,
-        aggregator=aggregator,
-        server_step=ServerStep(lambda: (zeros, updating.initial()), step, True),
-    )
+    own = work._replace(train=train, init=init, reads=reads)
+    return own, ServerStep(lambda: (zeros, of.initial()), step, True)

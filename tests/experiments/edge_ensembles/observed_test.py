@@ -163,5 +163,5 @@ def test_devices_that_keep_statistics_have_an_ensemble_each(tmp_path):
 @pytest.mark.slow
 def test_all_devices_have_to_train(look):
     values = flags(SMOKE.run("run", frequency=2)) | {"clients_per_round": "3"}
-    with pytest.raises(ValueError, match="All 4 devices have to train in the last round, found 3"):
+    with pytest.raises(ValueError, match="train in the last round; found 3 of 4"):
         look(values)

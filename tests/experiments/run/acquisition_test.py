@@ -1,7 +1,6 @@
 """Active learning by flags: what a run says of it, and a run that goes on."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
@@ -54,8 +53,6 @@ def test_files_say_what_was_acquired(folder):
     with (folder / "metrics.csv").open() as file:
         trained_on = [float(row["train_num_examples"]) for row in csv.DictReader(file)]
     assert trained_on == [90, 90, 90, 60, 30]
-    # Two passes over 30, 30, 30, 20 and 10 examples in batches of 8, by three clients.
-    assert json.loads((folder / "summary.json").read_text())["steps_total"] == 3 * 2 * 17
 
 
 @pytest.mark.slow

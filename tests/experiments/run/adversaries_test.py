@@ -44,6 +44,7 @@ ADVERSARY = {
     "adversary_weights": "0.5,2",
     "adversary_layer": "representation",
     "adversary_steps": "3",
+    "local_epochs": "3",
 }
 
 

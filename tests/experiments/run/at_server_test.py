@@ -117,7 +117,7 @@ def test_flags_that_are_refused(changes, message, tmp_path):
 
 
 def test_initial_training_without_initial_examples(tmp_path):
-    with pytest.raises(ValueError, match="give --initial_examples"):
+    with pytest.raises(ValueError, match="trains on --initial_examples: give"):
         one.run(RunConfig.of(**{**FIRST, "initial_examples": "0"}), tmp_path / "run").close()
 
 
@@ -132,10 +132,9 @@ def first(here, tmp_path_factory):
 
 
 def test_initial_training_at_the_server(first):
-    """On its examples alone: six batches of ten in each of three passes. Nothing travels."""
+    """On its examples alone. Nothing travels."""
     _, (_, summary, rows) = first
     assert [row["train_num_examples"] for row in rows] == ["60"] * 3
-    assert summary["steps_total"] == 3 * 3 * 6
     assert summary["bytes_up_total"] == summary["bytes_down_total"] == 0
     assert summary["num_clients"] == 3
     assert "server_client" not in rows[0]
@@ -170,7 +169,7 @@ def test_devices_start_from_there(first, tmp_path):
 def test_start_that_was_trained_on_what_is_judged_by(first, tmp_path, changes):
     folder, _ = first
     values = {**RUN, "method": "opt_fl", "start_from": str(folder), **changes}
-    with pytest.raises(ValueError, match="held out other examples at the server"):
+    with pytest.raises(ValueError, match="trained on examples that models"):
         one.run(RunConfig.of(**values), tmp_path / "run").close()
     assert not (tmp_path / "run").exists()
 

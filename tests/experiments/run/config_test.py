@@ -211,7 +211,7 @@ def test_two_methods_have_options_of_their_own():
         ({"methd": "hdafl"}, "Did you mean method?"),
         ({"data": {"dataset": "digits"}}, "--data: there is no such setting"),
         ({"mine": {"a": 1}}, "--mine: there is no such setting"),
-        ({"mine.a": 1}, r"nothing is called 'mine'. --plugin=FILE.py registers"),
+        ({"mine.a": 1}, r"nothing is called 'mine' .--plugin registers"),
         ({"q": 1}, "--q belongs to --method=q_ffl; found --method=hdafl,fed_avg"),
         ({"waffle": {"temperature": 1}}, "belongs to --method=waffle"),
         ({"rounds": 1.5}, "--rounds=1.5: expected a whole number"),

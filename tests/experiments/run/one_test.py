@@ -13,6 +13,8 @@ from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
 
 SMALL = {"rounds": 2, "local_steps": 2, "tracking": []}
+# Clients of these predict with what they make of the models that they have.
+ADAPTED = ("fed_avg_ft", "ifca", "fed_recon", "apfl")
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +23,11 @@ def in_process():
         yield
 
 
-def test_result_has_curves_clients_and_models():
-    with run(RunConfig.of(method="hdafl", **SMALL)) as result:
+@pytest.mark.parametrize(
+    "method", ["hdafl", "ditto", *(pytest.param(m, marks=pytest.mark.slow) for m in ADAPTED)]
+)
+def test_result_has_curves_clients_and_models(method):
+    with run(RunConfig.of(method=method, **SMALL)) as result:
         assert result.curves["round"].tolist() == [1, 2]
         last = result.curves["local_test_accuracy_mean"][-1]
         assert last == pytest.approx(np.mean(list(result.clients.values())))
@@ -184,7 +189,7 @@ def test_a_plugins_options_stand_in_the_file_that_names_it(tmp_path, named_in, c
     ("parameter", "message"),
     [
         ("strength: float", "parameter strength has no default"),
-        ("rounds: int = 3", "has a parameter rounds, which is a setting of every run"),
+        ("rounds: int = 3", "rename its parameter rounds, a setting of every run"),
     ],
 )
 def test_a_method_that_cannot_be_set_is_refused(tmp_path, parameter, message):

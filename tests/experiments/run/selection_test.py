@@ -171,7 +171,7 @@ def test_another_start_is_another_run(first, tmp_path):
     ids="-".join,
 )
 def test_start_that_was_trained_on_the_validation_examples(first, tmp_path, changes):
-    with pytest.raises(ValueError, match="set other examples apart for validation"):
+    with pytest.raises(ValueError, match="trained on examples that this one"):
         one.run(RunConfig.of(**second(first, **changes)), tmp_path / "run").close()
     assert not (tmp_path / "run").exists()
     # Without validation examples there is nothing to keep apart.

@@ -42,6 +42,29 @@ def test_another_machines_claim_is_lost_when_it_is_not_touched(tmp_path, age, is
     assert (claims.read(tmp_path) is None) == is_lost
 
 
+def test_who_comes_second_on_another_machine_does_not_write_over_a_claim(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims.fcntl, "flock", lambda *_: None)  # It is of one machine.
+    with claims.claimed(tmp_path) as first:
+        with monkeypatch.context() as patch:
+            patch.setattr(claims, "read", lambda folder: None)  # Asked a moment too early.
+            assert not claims._take(0, tmp_path / "claim.json", {"host": "elsewhere"})
+        assert first is not None and claims.read(tmp_path)["pid"] == os.getpid()
+
+
+def test_a_claim_that_ends_while_it_is_looked_at_is_for_the_next_time(tmp_path, monkeypatch):
+    path, read = tmp_path / "claim.json", claims.read
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "0", "round": 3}))
+
+    def ends(folder):
+        found = read(folder)
+        path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(claims, "read", ends)
+    with claims.claimed(tmp_path) as mine:
+        assert mine is None
+
+
 def test_a_killed_programs_claim_is_lost_at_once(tmp_path):
     path = tmp_path / "claim.json"
     about = {"host": os.uname().nodename, "pid": 1, "token": "0", "round": 3}

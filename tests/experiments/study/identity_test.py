@@ -9,7 +9,7 @@ import pytest
 
 from experiments.hdafl.figure1 import two_clients
 from experiments.run import plugins
-from experiments.study import identity
+from experiments.study import identity, timing
 from experiments.study.experiment import Call, Training
 from experiments.waffle.attacking import infer_membership
 
@@ -21,8 +21,9 @@ WORKS = {
     "iid": Training({"dataset": "digits", "method": "fed_avg", "partition": "iid"}),
     "counts": Call(two_clients, {"dataset": "digits", "partition": {"name": "iid"}}, ("digits",)),
     "attack": Call(infer_membership, {"dataset": "digits", "method": "waffle"}, ("digits",)),
+    "times": Call(timing.round_times, {"flags": {"dataset": "digits"}}, ("digits",)),
 }
-TRAINED = {"fed_avg", "hdafl", "waffle", "local_only", "iid", "attack"}
+TRAINED = {"fed_avg", "hdafl", "waffle", "local_only", "iid", "attack", "times"}
 
 
 def keys() -> dict[str, str]:
@@ -73,6 +74,7 @@ def voided_by(before, monkeypatch, tmp_path):
         ("experiments.hdafl.figure1", "heat maps", "maps", set()),
         ("experiments.run.config", "rounds: Whole = 15", "rounds: Whole = 16", set()),
         ("experiments.study.page", "def", "async def", set()),
+        ("experiments.study.timing", "_WARM_UP = 2", "_WARM_UP = 3", {"times"}),
     ],
     ids=lambda value: value if isinstance(value, str) and "." in value else "",
 )  # fmt: skip
@@ -101,6 +103,13 @@ def test_files_of_a_plugin_and_a_split_count(tmp_path, name):
     for kept in (identity.files, identity._imported, plugins.meaning, plugins.imports):
         kept.cache_clear()  # As in another program.
     assert identity.key(Training(given), []) != before
+
+
+def test_the_code_of_a_calls_plugin_is_in_its_key_whoever_loaded_it_before():
+    flags = {"partition": "perm_fl_classes", "plugin": "experiments.boards.theirs"}
+    assert "experiments.boards.theirs" not in sys.modules
+    found = identity.code_of(Call(two_clients, {"flags": flags}, ("digits",)))
+    assert "experiments.boards.theirs" in found
 
 
 PROGRAM = """

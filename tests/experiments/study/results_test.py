@@ -8,6 +8,7 @@ import pytest
 from experiments import report
 from experiments.study import experiment, files, results, runner, sections, statistics
 from experiments.study.statistics import Verdict
+from experiments.study.store import Status
 
 
 @pytest.fixture
@@ -74,6 +75,27 @@ def test_runs_that_diverged_are_results_and_are_not_made_again(harness, make, mo
     (a, b), _ = shown(made, again)
     assert "0.7" in a and b == "diverged"
     assert sections.section(made, again).counts == "6 ok, 3 diverged"
+
+
+def test_a_claim_does_not_hold_without_the_runs_that_diverged(kept):
+    made, found = kept
+    (before,) = sections.section(made, found).claims
+    place = before.checks[0].check.measure.cells[0], 1
+    lost = dataclasses.replace(found.runs[place], status=Status.DIVERGED)
+    fewer = dataclasses.replace(found, runs=found.runs | {place: lost})
+    (after,) = sections.section(made, fewer).claims
+    assert before.verdict is Verdict.HOLDS and after.verdict is Verdict.UNDECIDED
+    assert "2 of 3 seeds" in after.checks[0].texts[1]
+
+
+def test_merging_keeps_what_other_figures_asked_of_the_same_runs(kept, harness):
+    made, _ = kept
+    path, runs = results.path_of("hdafl", "smoke"), results.kept("hdafl", "smoke")
+    for run in runs.values():
+        run.record["curves"]["of another figure"] = [[1], [0.5]]
+    results.write(path, runs)
+    results.merge([(made, runner.read(made, "smoke", harness.folder))])
+    assert path.read_text().count("of another figure") == 6
 
 
 def test_a_scale_shows_its_own_seeds_of_runs_that_others_have_more_of(kept):

@@ -71,18 +71,20 @@ def test_the_best_on_validation_examples_is_chosen_whatever_the_test_says():
 
 
 @pytest.mark.slow
-def test_a_rate_and_a_plugin_methods_own_parameter_in_one_command(tmp_path):
+def test_a_rate_and_a_plugin_methods_own_parameter_in_one_command(tmp_path, capsys):
     plugin, out = tmp_path / "scaled.py", tmp_path / "out"
     plugin.write_text(PLUGIN)
-    code = sweep.main(
-        [
-            f"--plugin={plugin}", "--over=method=scaled,hdafl",
-            "--over=client_learning_rate=0.1,0.2", "--choose=client_learning_rate",
-            "--set=validation_fraction=0.1", "--set=rounds=1", "--set=local_steps=1",
-            "--seeds=2", f"--output_dir={out}",
-        ]
-    )  # fmt: skip
-    assert code == 0
+    argv = [
+        f"--plugin={plugin}", "--over=method=scaled,hdafl",
+        "--over=client_learning_rate=0.1,0.2", "--choose=client_learning_rate",
+        "--set=validation_fraction=0.1", "--set=rounds=1", "--set=local_steps=1",
+        "--seeds=2", f"--output_dir={out}",
+    ]  # fmt: skip
+    for wrong in ("--metric=local_test_acuracy_mean", "--select=local_validation_acuracy_mean"):
+        with pytest.raises(SystemExit, match="2"):  # Its runs are there for the next one.
+            sweep.main([*argv, wrong])
+        assert f"No run has {wrong.partition('=')[2]}" in capsys.readouterr().err
+    assert sweep.main(argv) == 0
     with (out / "sweep" / "sweep-runs-quick.csv").open() as file:
         rows = list(csv.DictReader(file))
     title = "local_test_accuracy_mean, client_learning_rate chosen on validation examples"
@@ -119,6 +121,7 @@ def test_methods_are_compared_across_data_sets_and_partitions(tmp_path):
         (["--over=rounds=1,2", "--choose=batch_size"], "--choose names settings of --over"),
         (["--over=rounds=1,2", "--choose=rounds"], "needs validation examples"),
         (["--over=rounds=1,2", "--choose=rounds", "--select=local_test_accuracy_mean"], "test"),
+        (["--over=rounds=1,2", "--choose=rounds", "--select=local_validation_loss_mean"], "max"),
         (["--over=no_such=1,2"], "no_such"),
     ],
 )
