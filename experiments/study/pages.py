@@ -171,7 +171,8 @@ def _row(title: str, claim: Judged) -> list[str]:
         below = [c for c in open_ if c.number.found and c.number.found.mean < c.margin]
         of, first = (below, min) if below else (open_, max)
         needed = first(statistics.seeds_to_decide(c.number.found, c.margin) or 100_000 for c in of)
-        seeds += f"; {'about' if needed < 100_000 else 'over'} {needed:,} would decide"
+        enough = f"{'about' if needed < 100_000 else 'over'} {needed:,} would decide"
+        seeds += f"; {'a run diverged' if any(c.number.lacks for c in open_) else enough}"
     return [f"{title}: {text}", claim.verdict.value, weakest, f"> {margin}", seeds]
 
 
