@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tff_het.attacks import federations
+from tff_het.simulation import loop
 
 NUM_CLIENTS, NUM_EXAMPLES = 2, 20
 
@@ -28,3 +29,16 @@ def test_nobody_shares_an_example():
     few = {name: column[:150] for name, column in numbered.items()}
     with pytest.raises(ValueError, match="come to 180; the data set has 150"):
         federations.deal(few, NUM_CLIENTS, NUM_EXAMPLES, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("method", "parts"),
+    [("fed_avg", {"fitted"}), ("scaffold", {"fitted"}), ("fed_avg_ft", {"fitted"})]
+    + [(method, {"fitted", "initial", "private"}) for method in ("hdafl", "ditto")],
+)
+def test_a_model_that_clients_keep_is_attacked_too(world, method, parts):
+    x = world.draw(90)
+    dealt = federations.deal(x, num_clients=2, num_examples=10, seed=0)
+    of = (world.build(method), loop.Settings(rounds=1, seed=0), world.training(1))
+    found = federations.Federations(*of, *dealt)._attackers()
+    assert found.keys() == parts
