@@ -445,10 +445,7 @@ def _check(values: Mapping[str, Any]) -> None:
     if values["class_weights"] is not None and values["loss"] != "cross_entropy":
         raise ValueError(f"--class_weights weigh the cross entropy; found --loss={values['loss']}.")
     if values["ensemble_selection"] == "test" and values["selection_examples"]:
-        raise ValueError(
-            "--ensemble_selection=test evaluates models on the test set: leave "
-            f"--selection_examples out, found {values['selection_examples']}."
-        )
+        raise ValueError("Give one of --ensemble_selection=test and --selection_examples.")
     by_validation = values["goal_accuracy"] and values["goal_selection"] == "validation"
     if by_validation and not values["validation_fraction"]:
         raise ValueError("--goal_accuracy needs --validation_fraction, or --goal_selection=test.")

@@ -69,10 +69,8 @@ def _check_server(made: Setup, taken: Mapping[str, Collection[str]]) -> None:
     method, names = made.config.method, ", ".join(taken)
     judging = [name for name, options in taken.items() if "selection" in options]
     if judging and made.selection is None:
-        raise ValueError(
-            f"{', '.join(judging)} evaluates models on examples at the server, which has none: "
-            "give --selection_examples (2000, say), or --ensemble_selection=test as in the paper."
-        )
+        needed = "--selection_examples (2000, say), or --ensemble_selection=test"
+        raise ValueError(f"{', '.join(judging)} evaluates models at the server: give {needed}.")
     if not judging and method.ensemble_selection == "test":
         raise ValueError(f"--ensemble_selection=test has no meaning for {names}.")
     if method.pooled == "clients":

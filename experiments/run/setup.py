@@ -126,10 +126,8 @@ def _columns(config: RunConfig, dataset: datasets.Dataset) -> tuple[str, ...]:
         if name not in ("x", "y") and column.ndim == 1 and set(np.unique(column)) <= {0, 1}
     ]
     if not protected or len(set(protected)) < len(protected) or set(protected) - set(able):
-        raise ValueError(
-            f"--protected names different columns of 0 and 1, of which data set {dataset.name!r} "
-            f"has: {', '.join(able) or 'none'}; found {','.join(protected)}."
-        )
+        found = f"{', '.join(able) or 'none'} in {dataset.name!r}; found {','.join(protected)}"
+        raise ValueError(f"--protected names different columns of 0 and 1: {found}.")
     return (*read, "y", *protected)
 
 

@@ -189,9 +189,16 @@ def _unequal(*both: Run) -> str:
     """Names what differs between two runs; LAPACK's last digits do between CPUs of one name."""
     numbers = ({name: f"{value:.12g}" for name, value in run.metrics.items()} for run in both)
     old, new = (next(numbers) | {f: run.record["files"].get(f) for f in _FILES} for run in both)
-    for file in both[0].record.get("contents", {}):  # Arrays, also to 12 digits.
-        a, b = (dict(np.load(run.file(file))) for run in both)
-        if a.keys() != b.keys() or not all(np.allclose(a[n], b[n], 1e-12, 0) for n in a):
+    for file in both[0].record.get("contents", {}):
+        if not _same(*(np.load(run.file(file)) for run in both)):
             new[file] = "other arrays"
     names = {*old, *new} - _GONE
     return ", ".join(sorted(n for n in names if old.get(n) != new.get(n))[:3])
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two arrays, or archives of them, are equal to 12 digits."""
+    if not isinstance(a, np.ndarray):
+        return a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    is_float = a.dtype.kind == "f" and a.shape == b.shape
+    return np.allclose(a, b, 1e-12, 0) if is_float else np.array_equal(a, b)

@@ -100,7 +100,7 @@ def test_a_run_reports_the_adversary(values, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"protected": "age"}, r"of which data set 'npz' has: race, sex; found age"),
+        ({"protected": "age"}, r"race, sex in 'npz'; found age"),
         ({"protected": "y"}, "found y"),
         ({"protected": "sex,sex"}, "found sex,sex"),
         ({"protected": ""}, "different columns of 0 and 1"),

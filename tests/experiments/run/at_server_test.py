@@ -93,7 +93,7 @@ def test_judged_by_the_test_set_where_that_is_asked_for(method):
             {"method": "mix_fl", "selection_examples": "0"},
             "mix_fl evaluates .* has none: give --sel",
         ),
-        ({"method": "opt_fl", "ensemble_selection": "test"}, "leave --selection_examples out"),
+        ({"method": "opt_fl", "ensemble_selection": "test"}, "Give one of --ensemble_selection"),
         (
             {
                 "method": "ave_fl",

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from experiments import report
@@ -138,6 +139,21 @@ def test_carry_takes_numbers_as_equal_to_12_digits(kept, monkeypatch, change, sa
     monkeypatch.setattr(runner, "commit", lambda: "new")
     (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
     assert said in line
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (np.array([0.5, 0.0]), np.array([0.5 + 1e-15, 0.0]), True),
+        (np.array([0.5]), np.array([0.5 + 1e-9]), False),
+        (np.array([1, 2]), np.array([1, 3]), False),
+        ({"names": np.array(["a"])}, {"names": np.array(["b"])}, False),
+        ({"names": np.array(["a"])}, {"names": np.array(["a"])}, True),
+        ({"a": np.zeros(2)}, {"b": np.zeros(2)}, False),
+    ],
+)
+def test_carry_compares_the_arrays_that_figures_show(one, other, is_same):
+    assert results._same(one, other) == is_same
 
 
 def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypatch):
