@@ -91,7 +91,7 @@ def test_judged_by_the_test_set_where_that_is_asked_for(method):
     [
         (
             {"method": "mix_fl", "selection_examples": "0"},
-            "mix_fl evaluates .* has none: give --sel",
+            "mix_fl evaluates models at the server: give --sel",
         ),
         ({"method": "opt_fl", "ensemble_selection": "test"}, "Give one of --ensemble_selection"),
         (
