@@ -102,13 +102,15 @@ def test_a_model_that_learnt_nothing_tells_nothing(world):
 
 # Run by the short test command as well: one that keeps nothing, one with local variables.
 NOT_SLOW = ("fed_avg", "hdafl")
+# FedProto's clients send features and no change of a model, which `observe` refuses.
+OBSERVED = [name for name in methods.names() if name != "fed_proto"]
 
 
 @pytest.mark.parametrize(
     "method",
-    [pytest.param(n, marks=() if n in NOT_SLOW else pytest.mark.slow) for n in methods.names()],
+    [pytest.param(n, marks=() if n in NOT_SLOW else pytest.mark.slow) for n in OBSERVED],
 )
-def test_every_method_can_be_attacked(method, world, federations):
+def test_every_method_that_sends_changes_can_be_attacked(method, world, federations):
     """By one code path; anyone who holds the private part too finds the members of any."""
     found = federations(method, 30)
     results = {local: attack(world, found, local) for local in LOCAL_PARTS}
