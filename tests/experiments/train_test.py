@@ -435,7 +435,9 @@ def test_program_in_a_pipe_ends_and_leaves_nothing(tmp_path, two_runs_on, tools,
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1].startswith(f"Results: {tmp_path / 'run'}")
-    assert not result.stderr
+    # Which Ray says after half a minute, although it is told to leave metrics out.
+    said = [line for line in result.stderr.splitlines() if "metrics exporter agent" not in line]
+    assert said == []
     assert tools.processes_with(str(temporary)) == []
     assert list(temporary.iterdir()) == []
     assert set(os.listdir("/dev/shm")) <= shared
