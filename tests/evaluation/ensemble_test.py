@@ -117,6 +117,22 @@ def test_of_one_model_it_is_the_global_test(method):
     assert found.loss == pytest.approx(single.loss, rel=1e-6)
 
 
+def test_clients_adapt_the_model_first():
+    process = make_process("fed_avg_ft")
+    state, population = server_state_of(variables_of(process, 3)), population_of(3)
+    own = ClientState(state.initial_local, (), np.int32(0))
+    examples = columns(200)
+    found = new_test(process, state, population, lambda k: own, examples)
+    logits = []
+    for k, client in enumerate(population):  # One batch each, whatever its order.
+        weights, _ = process.adapt(state, own, client.train, client=k)
+        logits.append(process.predict(weights, own, examples)["logits"])
+    mean = special.log_softmax(np.mean(logits, axis=0, dtype=np.float64), axis=1)
+    wanted = -mean[np.arange(200), examples["y"]].mean()
+    assert found.loss == pytest.approx(wanted, rel=1e-5)
+    assert found.loss != pytest.approx(global_test(process, state, examples).loss, rel=1e-3)
+
+
 def with_logits(process: FederatedProcess, logits, monkeypatch) -> list[dict]:
     """Lets clients predict what is said; gives the list that calls are noted in."""
     calls, lock = [], threading.Lock()

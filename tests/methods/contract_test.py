@@ -233,10 +233,17 @@ def test_clients_predict_with_the_statistics_that_they_keep(method):
     (client, *_) = clients = make_clients(process, start)
     output = process.next(start, clients)
     kept = by_client(output.client_states)[int(client["client"])]["state"]
-    _, own = process.adapt(output.state, kept, client["examples"], client=int(client["client"]))
-    found, initial = own.model.non_trainable, start.initial_local.non_trainable
+    examples = client["examples"]
+    weights, own = process.adapt(output.state, kept, examples, client=int(client["client"]))
+    found, initial = own.model.non_trainable, start.initial_local
     assert len(found) == 2  # Mean and variance, neither of which is as it was.
-    assert not any(np.array_equal(*pair) for pair in zip(found, initial, strict=True))
+    assert_same_bits(found, kept.model.non_trainable)
+    assert not any(np.array_equal(*pair) for pair in zip(found, initial.non_trainable, strict=True))
+    now, before = (
+        process.predict(weights, state, examples)["logits"]
+        for state in (own, own._replace(model=initial))
+    )
+    assert not np.allclose(now, before, rtol=1e-3)
 
 
 def test_first_states(process, start):

@@ -233,22 +233,26 @@ def test_validation_has_columns_where_clients_have_examples(train, make_populati
     assert not any("validation" in name for name in train(rounds=1).rows[0])
 
 
+@pytest.mark.parametrize("method", ["fed_avg", "fed_avg_ft"])
 def test_global_model_on_all_clients_examples_or_on_a_common_set(
-    train, make_process, population, tmp_path
+    train, make_process, population, tmp_path, method
 ):
-    process = make_process("fed_avg")
+    process = make_process(method)
     pooled = {
         name: np.concatenate([client.test[name] for client in population]) for name in ("x", "y")
     }
-    result = train(tmp_path, method="fed_avg", rounds=1)
+    result = train(tmp_path, method=method, rounds=1)
     expected = global_test(process, result.state, pooled)
     found = result.evaluation.global_test
     assert found.accuracy == pytest.approx(expected.accuracy)
     assert found.loss == pytest.approx(expected.loss)
-    assert float(rows(tmp_path)[0]["global_test_loss"]) == found.loss
+    (row,) = rows(tmp_path)
+    assert float(row["global_test_loss"]) == found.loss
+    local = float(row["local_test_loss_weighted_mean"])  # Of adapted models, where they are.
+    assert process.adapts == (local != pytest.approx(found.loss))
 
     common = {name: column[:7] for name, column in pooled.items()}
-    result = train(method="fed_avg", rounds=1, test_examples=common)
+    result = train(method=method, rounds=1, test_examples=common)
     assert result.evaluation.global_test == global_test(process, result.state, common)
 
 

@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from experiments.boards import enter, fair
+from experiments.boards import tuned as board
 from experiments.boards.tuned import tuned
 from experiments.run.config import RunConfig
 from tff_het import methods
@@ -57,12 +58,27 @@ def test_the_last_trial_follows_the_best_of_the_others():
     assert worse["trial"] == 2 and worse["accuracy_by_example"] > 0.3
 
 
+def test_what_test_examples_say_chooses_nothing(monkeypatch):
+    train = board.loop.train
+
+    def contrary(*args, **given):
+        result = train(*args, **given)
+        local = result.evaluation.local
+        local["test"].accuracy[:] = 1 - local["validation"].accuracy.mean()
+        return result
+
+    monkeypatch.setattr(board.loop, "train", contrary)
+    found = _run("fed_avg", "1e-6", "0.1")
+    assert found["trial"] == 2 and found["accuracy"] < 1 - found["validation"] + 1e-6
+
+
 def test_where_all_trials_diverge_the_board_says_so():
     found = _run("fed_avg", "1e30")
     assert found == {"diverged": 1, "bytes": found["bytes"]} and found["bytes"] > 0
 
 
-def test_new_clients_of_0_epochs_are_adapted_alone():
+def test_new_clients_of_0_epochs_are_adapted_alone(monkeypatch):
+    monkeypatch.setattr(board, "NewClient", None)  # Nothing fits the head that they have.
     assert _run("fed_babu", "0.1", joining_epochs=0)["new_clients"] > 0.2
 
 

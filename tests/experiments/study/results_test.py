@@ -1,7 +1,10 @@
 """Kept results: merged, read, shown, found outdated, and carried over a change of code."""
 
+import base64
 import dataclasses
+import io
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -99,6 +102,20 @@ def test_merging_keeps_what_other_figures_asked_of_the_same_runs(kept, harness):
     assert path.read_text().count("of another figure") == 6
 
 
+def test_merging_replaces_what_was_made_with_other_code(kept, harness):
+    made, _ = kept
+    path, runs = results.path_of("hdafl", "smoke"), results.kept("hdafl", "smoke")
+    for run in runs.values():
+        run.record["curves"]["of another figure"] = [[1], [0.5]]
+        run.record["files"] = {"half": "of earlier code"}
+        run.record["metrics"]["value"] += 1.0
+    results.write(path, runs)
+    results.merge([(made, runner.read(made, "smoke", harness.folder))])
+    values = [run.metrics["value"] for run in results.kept("hdafl", "smoke").values()]
+    assert len(values) == 6 and max(values) < 1
+    assert "of another figure" not in path.read_text()
+
+
 def test_a_scale_shows_its_own_seeds_of_runs_that_others_have_more_of(kept):
     made, found = kept
     (scale,) = made.scales.values()
@@ -154,6 +171,36 @@ def test_carry_takes_numbers_as_equal_to_12_digits(kept, monkeypatch, change, sa
 )
 def test_carry_compares_the_arrays_that_figures_show(one, other, is_same):
     assert results._same(one, other) == is_same
+    runs = [_run_with(array) for array in (one, other)]
+    assert results._unequal(*runs) == ("" if is_same else "shown")
+
+
+def _run_with(arrays, **files):
+    file = io.BytesIO()
+    np.savez(file, **arrays) if isinstance(arrays, dict) else np.save(file, arrays)
+    contents = {"shown": base64.b64encode(file.getvalue()).decode()}
+    record = {"metrics": {"value": 0.5}, "files": files, "contents": contents}
+    return results.Run(pathlib.Path(), Status.OK, record)
+
+
+def test_carry_compares_tables_by_their_digests():
+    one, other = (_run_with(np.zeros(1), **{"clients.csv": digest}) for digest in ("a", "b"))
+    assert results._unequal(one, one) == "" and results._unequal(one, other) == "clients.csv"
+
+
+@pytest.mark.parametrize(
+    ("why", "alone", "hardware", "said"),
+    [
+        ("settings", False, None, "settings have changed"),
+        ("code", True, None, "they measure time"),
+        ("code", False, "another", "another CPU type"),
+    ],
+)
+def test_what_cannot_be_compared_is_not_carried(why, alone, hardware, said):
+    run = _run_with(np.zeros(1))
+    run.record["hardware"] = hardware or runner.hardware()
+    cell = experiment.Cell("a", experiment.Call(print, alone=alone))
+    assert said in results._different([runner.Outdated(cell, 0, run, why)], None)
 
 
 def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypatch):
@@ -162,7 +209,7 @@ def test_carry_stamps_equal_results_and_no_others(kept, make, harness, monkeypat
     assert "experiments.hdafl.old" in report.stale([made])
     monkeypatch.setattr(runner, "commit", lambda: "new")
     (line,) = results.carry([(made, results.read(made, "smoke"))], data_dir=None)
-    assert line.endswith("4 results carried to commit new") or "6 results" in line
+    assert line.endswith("6 results carried to commit new")
     assert report.stale([made]).startswith("All results are")
     first = json.loads(path.read_text().splitlines()[0])
     assert first["commits"][-1] == "new" and len(first["commits"]) == 2

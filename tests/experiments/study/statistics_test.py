@@ -52,6 +52,8 @@ def test_verdict_and_test_agree():
     a, b = [0.5, 0.6, 0.7, 0.8], [0.48, 0.55, 0.67, 0.74]
     assert p == pytest.approx(stats.ttest_rel(a, b).pvalue)
     assert p < 0.05
+    beyond = statistics.paired_t_test(differences, 0.02)
+    assert beyond == pytest.approx(stats.ttest_1samp(differences, 0.02).pvalue) and beyond > p
     assert statistics.verdict(statistics.estimate(differences)) is Verdict.HOLDS
 
 

@@ -39,7 +39,13 @@ def test_points_are_all_combinations_and_draws_are_seeded():
     assert len(found) == 2 * 2 * 3 and found == sweep.points(over, draws=3)
     assert {one["b"] for one in found} == {"x", "y,z"}
     drawn = [float(one["c"]) for one in found[:3]]
-    assert len(set(drawn)) == 3 and all(0.001 <= value <= 1 for value in drawn)
+    assert len(set(drawn)) == 3
+    of_log, of_uniform = (
+        [float(one["c"]) for one in sweep.points([f"c={kind}:0.001:1"], draws=200)]
+        for kind in ("log", "uniform")
+    )
+    assert min(of_log + of_uniform) >= 0.001 and max(of_log + of_uniform) <= 1
+    assert 0.01 < np.median(of_log) < 0.1 and 0.4 < np.median(of_uniform) < 0.6
 
 
 def test_an_option_of_a_method_varies_nothing_for_the_others():
@@ -68,6 +74,19 @@ def test_the_best_on_validation_examples_is_chosen_whatever_the_test_says():
     results = runner.Results("quick", (0, 1), runs)
     best = sweep.best(over, ["rate"], "validation", results)
     assert best == [{"method": "p", "rate": "2"}, {"method": "q", "rate": "1"}]
+
+
+def test_the_best_has_the_highest_mean_over_seeds_all_of_which_it_has():
+    over = sweep.points(["rate=1,2,3"], 1)
+    values = {"1": (0.9, 0.1), "2": (0.6, 0.6), "3": (0.95, None)}  # None: diverged.
+
+    def run(value):
+        status = Status.DIVERGED if value is None else Status.OK
+        return Run(None, status, {"metrics": {"validation": value}})
+
+    runs = {(f"rate={r}", seed): run(v) for r, of in values.items() for seed, v in enumerate(of)}
+    results = runner.Results("quick", (0, 1), runs)
+    assert sweep.best(over, ["rate"], "validation", results) == [{"rate": "2"}]
 
 
 @pytest.mark.slow
