@@ -80,7 +80,14 @@ class Output:
         _write_lines(self.errors, skipped)
 
     def finish(self, metadata: Mapping[str, Any], skipped: Iterable[Mapping[str, str]]) -> None:
-        """Completes the folder and moves it to its place."""
+        """Completes the folder and moves it to its place.
+
+        Raises:
+          OSError: Files are not there any more, such as where the same job was started again.
+        """
+        found = {*folders.names(self.partial)}
+        if gone := [name for name in metadata["files"] if name not in found]:
+            raise OSError(f"{self.partial} has lost {gone[0]}: is the same job running twice?")
         _write_lines(os.path.join(self.partial, ERRORS), skipped)
         text = json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
         with tf.io.gfile.GFile(os.path.join(self.partial, embedding_files.METADATA), "w") as file:

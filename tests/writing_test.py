@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 
@@ -35,8 +36,10 @@ def test_a_failure_leaves_the_old_file_and_names_it(tmp_path):
 def test_what_a_killed_program_left_is_cleared_away_and_nothing_else(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    names = [f".a.{os.getppid()}.partial", ".a.me.partial", f".b.{ended.pid}.partial"]
-    for name in (*names, f".a.{ended.pid}.partial"):
+    host = socket.gethostname()
+    names = [f".a.{host}.{os.getppid()}.partial", f".a.{host}.me.partial"]
+    names += [f".b.{host}.{ended.pid}.partial", f".a.elsewhere.{ended.pid}.partial"]
+    for name in (*names, f".a.{host}.{ended.pid}.partial"):
         (tmp_path / name).touch()
     with writing.complete(tmp_path / "a"):
         pass

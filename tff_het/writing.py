@@ -3,9 +3,12 @@
 import contextlib
 import glob
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+_HOST = socket.gethostname()
 
 
 @contextlib.contextmanager
@@ -19,7 +22,7 @@ def complete(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
       OSError: If it cannot be written; the error names the file.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{_HOST}.{os.getpid()}.partial")
     with naming(path):
         _clear_away(path)
         try:
@@ -32,8 +35,8 @@ def complete(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _clear_away(path: Path) -> None:
-    """Removes what programs left that were killed while they wrote this file."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+    """Removes what programs of this machine left that were killed while they wrote this file."""
+    for left in path.parent.glob(f".{glob.escape(f'{path.name}.{_HOST}')}.*.partial"):
         try:
             os.kill(int(left.suffixes[-2][1:]), 0)  # Sends nothing; only asks.
         except ProcessLookupError:

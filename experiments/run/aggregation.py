@@ -25,7 +25,7 @@ def factory(made: Setup, taken: Mapping[str, Sequence[str]]) -> AggregationFacto
     if without := [method for method, options in taken.items() if "aggregator" not in options]:
         raise ValueError(
             f"--aggregator={name} takes the place of a mean of clients' updates, and there is none "
-            f"in {', '.join(without)} (no parameter aggregator): leave it out of --method."
+            f"in {', '.join(without)}: leave it out of --method."
         )
     if name == "robust":
         return aggregators.robust()

@@ -36,6 +36,7 @@ def test_holds_read_only_views_and_leaves_the_callers_arrays_alone():
         ({"x": np.ones((4, 2), np.float32)}, ("x and y are needed", "['x']")),
         ({"x": np.ones((3, 2), np.float32), "y": np.zeros(4, np.int32)}, ("'x': 3", "'y': 4")),
         ({"x": np.ones((0, 2), np.float32), "y": np.zeros(0, np.int32)}, ("at least one",)),
+        ({"x": np.ones(4, np.float32), "y": np.zeros(4, np.int32)}, ("a row for", "[4]")),
         (
             {"x": np.ones((4, 2)), "y": np.zeros(4, np.int32)},
             ("uint8, int16 or float32", "float64"),

@@ -18,7 +18,7 @@ pytest.importorskip("apache_beam")
 pytest.importorskip("soxr")
 soundfile = pytest.importorskip("soundfile")
 
-from embeddings import audio, extract, images  # noqa: E402 (needs what may not be installed)
+from embeddings import audio, extract, images, outputs  # noqa: E402 (needs what may not be installed)
 from tff_het import datasets  # noqa: E402
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -457,3 +457,12 @@ def test_real_yamnet_gives_the_data_set_of_coughs(data_dir, tmp_path, by_hand, c
     for name, embedding in zip(names[::3], data.train["x"][::3], strict=True):
         waveform = audio.decode((some / "audio" / name).read_bytes())
         np.testing.assert_allclose(embedding, by_hand(loaded, waveform), atol=1e-5, rtol=0)
+
+
+def test_a_folder_that_has_lost_files_is_not_published(tmp_path):
+    """As where the same job was started again, and removed what it found."""
+    output = outputs.Output(str(tmp_path / "out"), dict.fromkeys(outputs.IDENTITY, ""))
+    output.begin()
+    with pytest.raises(OSError, match=r"has lost a\.tfrecord: is the same job running twice"):
+        output.finish({"files": {"a.tfrecord": 1}}, [])
+    assert not (tmp_path / "out").exists()

@@ -48,7 +48,8 @@ def logits(model, variables, examples):
 def test_lstm_is_kerass_in_all_states_and_gradients():
     ours, theirs = LSTM(7), keras.layers.LSTM(7, return_sequences=True, return_state=True)
     x = tf.constant(np.random.default_rng(0).normal(size=(3, 5, 4)), tf.float32)
-    ours(x), theirs(x)
+    is_word = tf.constant([[True] * 5] * 3)
+    ours(x, is_word), theirs(x)
     rng = np.random.default_rng(1)
     weights = [rng.normal(size=v.shape) for v in theirs.get_weights()]
     ours.set_weights(weights), theirs.set_weights(weights)
@@ -56,7 +57,7 @@ def test_lstm_is_kerass_in_all_states_and_gradients():
     for layer in (ours, theirs):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            out = layer(x)
+            out = layer(x, is_word) if layer is ours else layer(x)
             hidden, cell = (out[..., :7], out[:, -1, 7:]) if layer is ours else (out[0], out[2])
             loss = tf.reduce_sum(tf.sin(hidden)) + tf.reduce_sum(tf.cos(cell))
         found = tape.gradient(loss, [x, *layer.trainable_variables])
@@ -67,10 +68,19 @@ def test_lstm_is_kerass_in_all_states_and_gradients():
 
 def test_lstm_starts_as_kerass():
     ours, theirs = LSTM(3), keras.layers.LSTM(3)
-    ours(tf.zeros([1, 2, 2])), theirs(tf.zeros([1, 2, 2]))
+    ours(tf.zeros([1, 2, 2]), tf.ones([1, 2], tf.bool)), theirs(tf.zeros([1, 2, 2]))
     np.testing.assert_array_equal(ours.get_weights()[2], theirs.get_weights()[2])
     recurrent = ours.get_weights()[1]
     np.testing.assert_allclose(recurrent @ recurrent.T, np.eye(3), atol=1e-5)
+
+
+def test_behind_the_last_word_there_is_nothing_for_a_local_loss_to_read():
+    x = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
+    is_word = np.array([[True, True, False, False], [True] * 4])
+    layer = LSTM(5)
+    cut, whole = layer(x, is_word).numpy(), layer(x, np.ones_like(is_word)).numpy()
+    np.testing.assert_array_equal(cut[is_word], whole[is_word])
+    assert not cut[~is_word].any() and whole[~is_word].any()
 
 
 def keras_reference(model, variables, examples):

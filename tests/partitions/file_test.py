@@ -42,6 +42,9 @@ def test_file_that_does_not_fit_is_refused(saved, tmp_path):
         make(path, train=examples(99))
     with pytest.raises(ValueError, match="made for 40 test examples; found 41"):
         make(path, test=examples(41))
+    others = {**TRAIN, "y": np.roll(TRAIN["y"], 1)}
+    with pytest.raises(ValueError, match="for other labels, or another order of them"):
+        make(path, train=others)
     with pytest.raises(ValueError, match="has 4 clients; found num_clients=5"):
         make(path, num_clients=5)
     with pytest.raises(FileNotFoundError):

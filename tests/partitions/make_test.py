@@ -118,6 +118,18 @@ def test_shards_discard_the_remainder_evenly():
     assert lost.sum() == 1300 and lost.min() > 80
 
 
+def test_shards_of_a_class_with_fewer_examples_than_shards_are_refused():
+    train = {"x": np.zeros((303, 1)), "y": np.repeat(np.arange(4), [100, 100, 100, 3])}
+    with pytest.raises(ValueError, match="Class 3 has 3 training examples, fewer than the 5"):
+        make("shards", 0, train, num_clients=10, shards_per_client=2, single_class=True)
+
+
+def test_options_may_be_texts():
+    found = [make("shards", single_class=value).fingerprint() for value in (False, "false", "true")]
+    assert found[0] == found[1] != found[2]
+    assert make("dirichlet", alpha="0.5").options == make("dirichlet", alpha=0.5).options
+
+
 def test_shards_can_be_of_a_single_class():
     # 30 shards of 10 classes, whose examples the classes do not divide evenly.
     train, test = examples(1003, num_classes=7), examples(407, num_classes=7, seed=1)

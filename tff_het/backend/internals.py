@@ -29,7 +29,7 @@ def optimized(block: Any) -> Any:
     """Optimizes the TensorFlow graph of a block, and leaves its loops in functions.
 
     TFF's own compiler does the same, but breaks loops up into single operations, which
-    `rewriting.in_sequence` could not tell from others any more.
+    `rewriting.loops_in_sequence` could not tell from others any more.
     """
     config = tf.compat.v1.ConfigProto()
     config.experimental.executor_type = "SINGLE_THREADED_EXECUTOR"  # This is what keeps the loops.

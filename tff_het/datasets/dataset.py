@@ -201,6 +201,11 @@ def _check_examples(where: str, examples: Examples, num_classes: int) -> None:
             f"{where}: x must be uint8, int16 or float32; found {x.dtype}. Convert it, e.g. with"
             " x.astype(np.float32)."
         )
+    if x.ndim == 1:
+        raise ValueError(
+            f"{where}: x must have a row for each example; found shape {list(x.shape)}. Convert it"
+            " with x[:, None]."
+        )
     if y.dtype != np.int32 or y.ndim != 1:
         raise ValueError(
             f"{where}: y must be int32 [n]; found {y.dtype} with shape {list(y.shape)}. Convert it"

@@ -17,8 +17,8 @@ _ANSWERS = (*_NAMES, "yes", "no")
 def load(data_dir: pathlib.Path | None) -> Dataset:
     """Makes three questions about each of the 1,797 digits.
 
-    'which digit is this?', 'is this a three?' (of a digit drawn at random, half of the time the
-    image's own) and 'is the digit even?'. No question can be answered without the image.
+    'which digit is this?', 'is this a three?' (of a digit that is, with equal chance, the image's
+    own or drawn at random) and 'is the digit even?'. No question can be answered without the image.
 
     Args:
       data_dir: Not used.

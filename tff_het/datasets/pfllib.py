@@ -32,7 +32,7 @@ class _Arrays(pickle.Unpickler):
 
 @files.explained(_HOW)
 def load(data_dir: pathlib.Path | None) -> Dataset:
-    """Loads PFLlib's per-client folders; `--partition=groups` gives each client its own.
+    """Loads PFLlib's per-client folders, which `--partition=groups --groups.column=client` keeps.
 
     Args:
       data_dir: The folder with `train` and `test`, or one with a folder `pfllib` of that form. Each

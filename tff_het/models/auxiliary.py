@@ -83,7 +83,7 @@ def _label_loss(batch: Batch, outputs: Outputs) -> tf.Tensor:
 
 
 def _input(architecture: Architecture, base: keras.Model, layer: str):
-    """Decodes the input, as the first layer receives it, from the representation."""
+    """Decodes the input, scaled as the data set says, from the representation."""
     x = keras.layers.Flatten()(architecture.scaled(_image(base)))
     return {_GUESS: _guess(base.get_layer(layer).output, x.shape[-1]), _TARGET: x}
 

@@ -38,11 +38,11 @@ class LSTM(keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(gates,), initializer=_forget_nothing)
         super().build(input_shape)
 
-    def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Runs over the steps of inputs [b, t, features].
+    def call(self, inputs: tf.Tensor, is_word: tf.Tensor) -> tf.Tensor:
+        """Runs over the steps of inputs [b, t, features], of which some are words: bool [b, t].
 
         Returns:
-          Hidden states and, behind them, cell states: [b, t, 2 * units].
+          Hidden states and, behind them, cell states: [b, t, 2 * units], 0 behind the last word.
         """
         # All steps in one product; the loop is unrolled, since questions are short.
         projected = tf.tensordot(inputs, self.kernel, 1) + self.bias
@@ -54,7 +54,7 @@ class LSTM(keras.layers.Layer):
             cell = tf.sigmoid(keep) * cell + tf.sigmoid(take) * tf.tanh(candidate)
             hidden = tf.sigmoid(show) * tf.tanh(cell)
             states.append(tf.concat([hidden, cell], axis=1))
-        return tf.stack(states, axis=1)
+        return tf.stack(states, axis=1) * tf.cast(is_word, inputs.dtype)[:, :, None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,10 +97,10 @@ class VQANetwork:
     def _states(self, question: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
         """Hidden and cell states of both layers at the last word: [b, 4 * lstm_units]."""
         words = keras.layers.Embedding(vocabulary_size, self.word_units, name="word_embedding")
-        first = LSTM(self.lstm_units, name="lstm_1")(words(question))
-        second = LSTM(self.lstm_units, name="lstm_2")(first[:, :, : self.lstm_units])
-        # What comes behind the last word is computed too, but read by nothing.
-        length = tf.reduce_sum(tf.cast(question != 0, tf.int32), axis=1)
+        is_word = question != 0
+        first = LSTM(self.lstm_units, name="lstm_1")(words(question), is_word)
+        second = LSTM(self.lstm_units, name="lstm_2")(first[:, :, : self.lstm_units], is_word)
+        length = tf.reduce_sum(tf.cast(is_word, tf.int32), axis=1)
         at_last = tf.one_hot(length - 1, question.shape[1])[:, :, None]  # [b, t, 1]
         return tf.reduce_sum(tf.concat([first, second], axis=2) * at_last, axis=1)
 

@@ -14,9 +14,12 @@ def shards_of_classes(
     cut into one more. With fewer shards than classes the others have none.
 
     Args:
-      labels: int [n], which decides who has most.
+      labels: Those of the training examples, int [n], which decide who has most.
       classes: The classes.
       num_shards: How many shards there are in all.
+
+    Raises:
+      ValueError: A class has fewer examples than shards.
     """
     sizes = [np.count_nonzero(labels == label) for label in classes]
     largest_first = np.argsort(-np.array(sizes), kind="stable")
@@ -24,6 +27,12 @@ def shards_of_classes(
     counts = dict.fromkeys(classes, each)
     for place in largest_first[:more]:
         counts[classes[place]] += 1
+    for label, size in zip(classes, sizes, strict=True):
+        if size < counts[label]:
+            raise ValueError(
+                f"Class {label} has {size} training examples, fewer than the {counts[label]} "
+                "shards it is to be cut into. Ask for fewer clients or shards."
+            )
     return counts
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tff_het.partitions.assignment import Assignment, Examples
-from tff_het.partitions.partition import Partition
+from tff_het.partitions.partition import Partition, digest_of
 
 
 def file(
@@ -25,7 +25,7 @@ def file(
 
     Raises:
       FileNotFoundError: There is no such file.
-      ValueError: The file is no partition, or was made for other numbers of examples or clients.
+      ValueError: The file is no partition, or was made for other examples or clients.
     """
     del rng
     if not path:
@@ -40,6 +40,11 @@ def file(
                 f"Partition {path} was made for {size} {split} examples; found "
                 f"{len(examples['y'])}. Give the data set that it was made for."
             )
+    if found.labels and found.labels != digest_of(train["y"], test["y"]):
+        raise ValueError(
+            f"Partition {path} was made for other labels, or another order of them. Give the data "
+            "set that it was made for."
+        )
     if num_clients not in (None, len(found.client_ids)):
         raise ValueError(
             f"Partition {path} has {len(found.client_ids)} clients; found num_clients="

@@ -75,6 +75,7 @@ class Partition:
       options: The options it was made with, as JSON holds them (tuples become lists).
       allow_empty_test: Whether clients may be without test examples.
       groups: The sub-population that each client is of; empty where there are none.
+      labels: The `digest_of` the labels that it divides; empty where these are not known.
 
     Raises:
       ValueError: One of the above does not hold, or a client has no training examples.
@@ -90,6 +91,7 @@ class Partition:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     allow_empty_test: bool = False
     groups: tuple[str, ...] = ()
+    labels: str = ""
 
     def __post_init__(self) -> None:
         where = f"Partition {self.name!r}"
@@ -290,6 +292,7 @@ class Partition:
             "options": self.options,
             "allow_empty_test": self.allow_empty_test,
             "groups": self.groups,
+            "labels": self.labels,
         }
         arrays = {"meta": np.array(json.dumps(meta))}
         for split in ("train", "test"):
@@ -331,6 +334,14 @@ class Partition:
                 f"Cannot use {os.fspath(path)}: expected a partition as Partition.save writes it;"
                 f" found {error!r}. Make the partition again."
             ) from error
+
+
+def digest_of(train_labels: np.ndarray, test_labels: np.ndarray) -> str:
+    """SHA-256 (hex) over the labels of a data set, in their order."""
+    digest = hashlib.sha256()
+    for labels in (train_labels, test_labels):
+        digest.update(np.asarray(labels, np.int64).tobytes())
+    return digest.hexdigest()
 
 
 def _some(client_ids: Sequence[str]) -> str:

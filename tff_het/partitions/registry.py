@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.partitions.assignment import Assignment, Examples
-from tff_het.partitions.partition import Partition, Parts
+from tff_het.partitions.partition import Partition, Parts, digest_of
 from tff_het.registry import Registry
 
 # Each is a pure function of (train, test, rng, num_clients, options of its own).
@@ -82,7 +82,8 @@ def make(
     for parameter in PARTITIONS.parameters(name):
         parameter = parameter._replace(optional=parameter.default is None)
         try:
-            parameter.parsed(options.get(parameter.name, parameter.default))
+            value = parameter.parsed(options.get(parameter.name, parameter.default))
+            options |= {parameter.name: value} if parameter.name in options else {}
         except ValueError as error:
             raise ValueError(f"{parameter.name}: {error}.") from error
     rng = seeding.generator(seed, seeding.PARTITION)
@@ -103,4 +104,5 @@ def make(
         options={**accepted, **options},
         allow_empty_test=allow_empty_test,
         groups=tuple(assignment.groups or ()),
+        labels=digest_of(train["y"], test["y"]),
     )

@@ -35,7 +35,8 @@ def shards(
         not divide them), which are of equal size within a class only.
 
     Raises:
-      ValueError: There are fewer training examples than shards, or a count is below 1.
+      ValueError: There are fewer training examples than shards, of a class with `single_class`, or
+        a count is below 1.
     """
     num_train = len(train["y"])
     num_clients = require_count(num_clients, num_train, "training examples")
