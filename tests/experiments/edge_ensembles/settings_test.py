@@ -255,7 +255,7 @@ def test_what_devices_and_ensemble_know():
 
 def test_mix_and_opt_are_unlike_only_beyond_what_more_acquisitions_change():
     """Beyond what twice the acquisitions change of AveFL: 0 if nothing, 1 if all classes."""
-    name = "OptFL to MixFL - AveFL to AveFL, 10 acquisitions"
+    name = "OptFL to MixFL, 10 acquisitions - AveFL to AveFL at E = 45"
     measure = checks(figure7.EXPERIMENT, "distributions differ")[name]
 
     def ensemble(*known: int) -> Run:
