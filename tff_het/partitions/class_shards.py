@@ -14,7 +14,7 @@ def shards_of_classes(
     cut into one more. With fewer shards than classes the others have none.
 
     Args:
-      labels: Those of the training examples, int [n], which decide who has most.
+      labels: Those of the training examples, int [n]: the largest classes follow from them.
       classes: The classes.
       num_shards: How many shards there are in all.
 

@@ -105,7 +105,7 @@ def test_files_of_a_plugin_and_a_split_count(tmp_path, name):
     assert identity.key(Training(given), []) != before
 
 
-def test_the_code_of_a_calls_plugin_is_in_its_key_whoever_loaded_it_before():
+def test_the_code_of_a_calls_plugin_is_in_its_key_whatever_was_loaded():
     flags = {"partition": "perm_fl_classes", "plugin": "experiments.boards.theirs"}
     assert "experiments.boards.theirs" not in sys.modules
     found = identity.code_of(Call(two_clients, {"flags": flags}, ("digits",)))
