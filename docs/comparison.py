@@ -1,4 +1,4 @@
-"""Measures a round of federated averaging in five suites, on this machine's processor.
+"""Measures a round of federated averaging in five suites, on this machine's CPU.
 
   python docs/comparison.py tff-het W1 10
   FLOWER=venvs/flower/bin/python FEDJAX=venvs/fedjax/bin/python python docs/comparison.py all

@@ -4,10 +4,10 @@
   python -m experiments.heterogeneity --dataset=npz --data_dir=FILE --partition=clusters \\
       --num_clients=10 --shuffle_fraction=0.2 --output_dir=out
 
-For each client: its training and test examples; the (squared) Frechet distance of its features to
+For each client: its training and test examples; the squared Frechet distance of its features to
 those of all other clients together (Rieger et al. 2020, eq. 2); the earth mover's distance of its
-classes to those of all clients (Zhao et al. 2018). The last line has the means, of which that of
-the Frechet distances is Gamma of eq. 3. Both count training and test examples together. Features
+classes to those of all clients (Zhao et al. 2018). The last line has the means; the
+mean Frechet distance is Gamma (eq. 3). Both count training and test examples together. Features
 are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
 to [0, 1].
 

@@ -27,8 +27,8 @@ class Settings:
       output_dir: Where your runs are. Without it, the project's own pages are rewritten.
       merge: Add the runs in --output_dir to the project's results.
       stale: Say which results come from code or settings that have changed since, and stop.
-      carry: Make some of the project's outdated results again; where tables and, to 12 digits,
-        numbers are equal, results are stamped with the new commit as well.
+      carry: Make some of each method's outdated results again. Where their tables are equal, and
+        numbers to 12 digits, all of the method's are marked as results of this commit too.
       check: Write nothing, and fail where a page is not what the project's results give.
       data_dir: As in training; for --carry.
     """

@@ -5,8 +5,8 @@
 
 Every combination is run with every seed. What --choose names is then chosen on validation examples,
 for each combination of everything else. The page is OUTPUT_DIR/sweep/index.html: a table of all
-runs, one of those that were chosen, differences paired by seed, and lines over numbers. Methods,
-data sets and partitions can vary as any setting: --over=dataset=digits,adult.
+runs, one of the chosen runs, differences paired by seed, and lines over the last setting that is a
+number. Methods, data sets and partitions can vary as any setting: --over=dataset=digits,adult.
 """
 
 import contextlib
@@ -44,11 +44,11 @@ class Settings(program.Making):
         where values have commas); or random draws, as name=uniform:0:1 or name=log:0.001:1. May be
         repeated: all combinations are run. The first --over gives the rows, each compared with the
         first row.
-      draws: Random draws, of all such settings together.
+      draws: Number of random draws; each draws a value for every random setting.
       choose: Settings of --over whose best value is chosen on validation examples.
       select: The validation metric whose mean over seeds --choose maximises; no loss.
       metric: What is reported: an entry of summary.json.
-      set: A setting of experiments.train for all runs; may be repeated. Default: digits, hdafl.
+      set: A setting of experiments.train for all runs; may be repeated. Default: digits and hdafl.
       plugin: As in training.
       config: A YAML file with settings of this program; flags win over it.
     """

@@ -13,9 +13,9 @@ Whole = Annotated[int, Number(1, INT32, is_whole=True)]
 Count = Annotated[int, Number(0, INT32, is_whole=True)]
 """A whole number from 0 on."""
 Repeats = Annotated[int, Number(1, 1000, is_whole=True)]
-"""How often a client does something that is laid out as a whole before it begins."""
+"""A whole number from 1 to 1000: of repetitions that are planned as a whole, such as epochs."""
 Passes = Annotated[int, Number(0, 1000, is_whole=True)]
-"""The same, where it may be left out."""
+"""A whole number from 0 to 1000: the same, where there may be none."""
 Label = Annotated[int, Number(0, INT32, is_whole=True)]
 """A class."""
 Positive = Annotated[float, Number(0.0, above=True)]

@@ -30,6 +30,7 @@ _GAPS = {
     "Fine-tuned FedAvg (1 epoch) above FedAvg": (_FT_1, _AVG),
     "Fine-tuned FedAvg (5 epochs) above FedAvg": (_FT_5, _AVG),
     "Ditto above fine-tuned FedAvg (5 epochs)": (_DITTO, _FT_5),
+    "Local training above fine-tuned FedAvg (5 epochs)": (_ALONE, _FT_5),
     "Ditto with weight 0 above weight 1": (_ALONE, _DITTO),
     "FedProx with weight 0 above weight 1": (_AVG, _PROX),
 }

@@ -29,8 +29,7 @@ class Tuned(NamedTuple):
 
 # Four trials each: three rates, then another value of the main parameter at the best of them, or,
 # where there is none, a rate beyond that one, or near it where it is the middle one. '{0}' and
-# '{1}' are the lowest and the middle rate. Methods were tried with one seed on two settings before:
-# ranges are such that the best is inside of most.
+# '{1}' are the lowest and the middle rate. Methods were tried with one seed on two settings before.
 _RATES = {
     "fashion_mnist": ("0.03", "0.1", "0.3"),
     # Inputs are four times as long, so that at 0.3 nearly all of the network's units die.
@@ -229,7 +228,7 @@ def figures(methods: Mapping[str, Tuned], settings: Iterable[str]) -> list[s.Fig
         pictures.ranks("Mean ranks by accuracy", accuracy),
         pictures.against_bytes("Accuracy against bytes", accuracy, board("bytes")),
         pictures.above(
-            "Gaps between methods; settings where they are wins, corrected within a row (Holm)",
+            "Color: mean lead of the row over the column; number: settings where it is significant",
             accuracy,
         ),
     ]

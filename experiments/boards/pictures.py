@@ -4,7 +4,6 @@ Boards are given as setting -> method -> measure. Of the settings in which all m
 picture shows those with the most methods.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,14 +99,14 @@ def ranks(title: str, board: Board) -> s.Figure:
         ax.set_yticks(np.arange(count), [of.methods[k] for k in order])
         ax.set(xlabel=f"mean rank, 1 is best (settings: {num_settings})", xlim=(0.5, count + 0.5))
         ax.grid(alpha=0.3)
-        ax.legend(loc="lower left")
+        figure.legend(loc="outside lower center")
         return figure
 
     return s.Figure(title, "", draw)
 
 
 def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
-    """Returns accuracy in percent against MB: numbers in order of accuracy, named below."""
+    """Returns accuracy in percent against MB, with a name beside each method."""
 
     def draw(results: s.Results) -> "Drawing | None":
         of, moved = values(board, results), values(sent, results)
@@ -115,23 +114,34 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
             return None
         accuracy = 100 * np.nan_to_num(of.found).mean(axis=(0, 2))
         megabytes = moved.found.mean(axis=(0, 2)) / 1e6
-        order = np.argsort(-accuracy, kind="stable")
-        figure, ax = _figure(8, 6)
-        places = np.stack([megabytes, accuracy], axis=1)
-        apart = np.ptp(places, axis=0) * [0.1, 0.04]  # Nearer numbers would cover each other.
-        columns: dict[int, int] = {}
-        for number, k in enumerate(order, start=1):
-            near = [columns[j] for j in columns if (abs(places[j] - places[k]) < apart).all()]
-            columns[k] = next(c for c in itertools.count() if c not in near)
-            offset = {"xytext": (5 + 14 * columns[k], 0), "textcoords": "offset points"}
-            ax.plot(*places[k], "C0o", markersize=3, label=f"{number} {of.methods[k]}")
-            ax.annotate(str(number), places[k], **offset, va="center", fontsize="small")
+        figure, ax = _figure(8, 8)
+        ax.plot(megabytes, accuracy, "o", markersize=3)
+        width, height = np.ptp(megabytes) or 1.0, np.ptp(accuracy) or 1.0
+        # Names stand above each other, to the left of their points where others are on the right.
+        lowest: dict[tuple[int, bool], float] = {}
+        for k in np.argsort(-accuracy, kind="stable"):
+            further = megabytes - megabytes[k]
+            is_left = bool(np.any((further > 0.03 * width) & (further < 0.2 * width)))
+            column = (round(megabytes[k] / width * 10), is_left)
+            free = lowest.get(column, np.inf) - 0.024 * height
+            # The first one has its neighbours below it alone: it goes up by half of their number.
+            near = np.sum(
+                (np.abs(further) < 0.03 * width) & (np.abs(accuracy - accuracy[k]) < 0.06 * height)
+            )
+            place = min(accuracy[k] + 0.012 * height * (near - 1), free)
+            lowest[column] = place
+            ax.annotate(
+                of.methods[k],
+                (megabytes[k], accuracy[k]),
+                (megabytes[k] + (-0.05 if is_left else 0.05) * width, place),
+                ha="right" if is_left else "left",
+                va="center",
+                fontsize="small",
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "grey"},
+            )
         ax.set(xlabel="MB that a client receives and sends in a round", ylabel="mean accuracy (%)")
-        ax.margins(0.08)
+        ax.margins(0.15, 0.1)
         ax.grid(alpha=0.3)
-        figure.legend(
-            loc="outside lower center", ncols=4, markerscale=0, handlelength=0, fontsize="small"
-        )
         return figure
 
     return s.Figure(title, "", draw)

@@ -37,7 +37,7 @@ def _ensembles(**case: Any) -> dict[str, s.Measure]:
 
 
 _ROWS = {
-    row: {"ACC_0": edge.INITIAL_ACCURACY, **_ensembles(**case)}
+    row: {"Initial": edge.INITIAL_ACCURACY, **_ensembles(**case)}
     | edge.accuracies(edge.run_name(frequency=1, **case), DEVICES)
     for row, case in _CASES.items()
 }

@@ -41,7 +41,7 @@ _CHOOSING = {
 }
 _TABLES = {"": _ROWS, ": what lambda and steps are chosen by, on validation examples": _CHOOSING}
 _AUC = s.Form(digits=3)
-_GUESSERS = {"Adv AUC": "adversary_auc", "Fresh MLP AUC": "mlp_auc", "Logistic AUC": "logistic_auc"}
+_GUESSERS = {"Adv AUC": "adversary_auc", "New MLP AUC": "mlp_auc", "Logistic AUC": "logistic_auc"}
 COLUMNS = {"Class Acc": "class_accuracy", "Class AUC": "class_auc", **_GUESSERS}
 COLUMNS |= {f"{g}, {a}": f"{name}_{a}" for g, name in _GUESSERS.items() for a in fair.ATTRIBUTES}
 COLUMNS |= {"Diverged": "diverged"}

@@ -20,7 +20,6 @@ from tff_het.numbers import Number
 from tff_het.partitions import PARTITIONS
 
 _Seed = Annotated[int, Number(0, 2**63 - 1, is_whole=True)]
-_PartHeldOut = Annotated[float, Number(0.0, 0.9)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,9 +58,9 @@ class Data:
     initial_examples: Count = 0
     selection_examples: Count = 0
     allow_empty_test: bool = False
-    local_test_fraction: _PartHeldOut | None = None
+    local_test_fraction: Annotated[float, Number(0.0, 0.9, above=True)] | None = None
     merge_test: bool = False
-    validation_fraction: _PartHeldOut = 0.0
+    validation_fraction: Annotated[float, Number(0.0, 0.9)] = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,20 +68,20 @@ class Method:
     """Method: what is trained. Several methods run on the same clients and cohorts.
 
     Attributes:
-      method: Methods to compare (`experiments.list methods` shows them). A round of centralized is
-        one local training (local_epochs or local_steps) on the pooled examples of all clients.
+      method: Methods to compare (`tff-het list methods` prints them). A round of centralized is one
+        local training (local_epochs or local_steps) on the pooled examples (see --pooled).
       pooled: What centralized trains on: the examples of all clients, or the server's
         --initial_examples.
       ensemble_selection: What the server evaluates models on (methods opt_fl and mix_fl): its
         --selection_examples, or, as the paper, the test set, which makes results too good.
-      model: The network (`experiments.list models` shows them). Default: what suits the data set.
+      model: The network (`tff-het list models` prints them). Default: what suits the data set.
       loss: The loss. cross_entropy_of_softmax takes the softmax for logits, as LG-FedAvg's code
         does.
       standardize: Scale inputs to mean 0 and variance 1 over the training examples, for each
         channel.
       bias: Whether layers add a bias.
-      initialization: Initial weights: Keras's default (glorot), or PyTorch's (fan_in), which is
-        smaller.
+      initialization: Initial weights: Keras's default (glorot), uniform within sqrt(6 / (fan in +
+        fan out)), or PyTorch's (fan_in), uniform within sqrt(1 / fan in).
       model_seed: Seed of the initial weights. Default: --seed.
       local_statistics: Clients keep the moving statistics of their batch normalisation. Default:
         they are averaged.
@@ -243,13 +242,13 @@ class Run:
 SECTIONS: dict[str, Any] = {"data": Data, "method": Method, "training": Training, "run": Run}
 FIELDS = {n: field for kind in SECTIONS.values() for n, field in registry.settings(kind).items()}
 
-# Settings that change no number.
+# They change no result (runtime: the last digits), or fingerprints stand for what they name.
 WITHOUT_EFFECT = (
     *("runtime", "ray_deadline", "clients_in_parallel"),
     *("output_dir", "data_dir", "checkpoint_every", "client_store"),
     *("tracking", "start_from", "save_initial_weights", "plugin"),
 )
-# Settings that do not define a run: with others, a run may go on where it stopped.
+# Settings that may change when a run is continued.
 NOT_OF_THE_RUN = ("rounds", "new_test", "delta", "method", *WITHOUT_EFFECT)
 
 # A setting and its value, or one with any value -> those that have no meaning without it.

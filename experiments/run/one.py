@@ -24,6 +24,7 @@ class Result(contextlib.AbstractContextManager):
     """What came out of one run.
 
     Attributes:
+      config, process: Its settings; the method's process.
       made: Its data, clients and network.
       rounds: The state after the last round and what was measured, see `loop.Result`.
       curves: What was measured in each round: arrays by name, one number a round (NaN where it
@@ -49,9 +50,9 @@ class Result(contextlib.AbstractContextManager):
         self.close()
 
     def predict(self, client: int, examples: Examples) -> Mapping[str, np.ndarray]:
-        """Returns what a client's own model says of examples: `logits` [n, classes] and others.
+        """Returns outputs of a client's own model: `logits` [n, classes], `hidden` [n, units].
 
-        Examples are columns that the network reads, and `y`.
+        Examples are the columns that the network reads, such as x [n, ...].
         """
         server, made = self.rounds.state, self.made
         state = self.rounds.client_states.get(client, server)
@@ -78,6 +79,7 @@ def run(
       FileNotFoundError: If data are missing.
       CheckpointError: If the folder has a run of other settings.
       DivergedError: If a loss is not finite any more.
+      SystemExit: If SIGINT or SIGTERM stops it; with a folder, the same call continues it.
     """
     if len(config.method.method) != 1:
         raise ValueError(f"Expected one method, found {', '.join(config.method.method)}.")

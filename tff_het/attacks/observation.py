@@ -27,14 +27,15 @@ from tff_het.simulation.start import Start
 class Observation:
     """What is seen of one client in one round.
 
-    Who listens on its line has this; the server has it of every client of the cohort.
+    An eavesdropper on the client's connection sees this; the server sees it of every client of the
+    cohort.
 
     Attributes:
       client: Its index: messages have a sender.
       before: The global variables that it was sent.
       after: Its global variables after training, which are those that it was sent plus the update
         that it sent back; nothing where nothing is global.
-      weight: What its update counts.
+      weight: The weight of its update in the aggregate.
       trained: Which of several models it trained (IFCA), which it says with its update.
       private: Its state after training, which does not travel; None unless it was asked for.
     """
@@ -130,6 +131,9 @@ def last_round(
 
     Returns:
       What was seen of that round, clients' own states too.
+
+    Raises:
+      ValueError: If the settings have a goal.
     """
     if settings.goal is not None:
         raise ValueError("A run that ends at a goal has no last round that is known beforehand.")

@@ -17,7 +17,7 @@ from sklearn import metrics
 
 from tff_het.attacks.membership import Outputs
 
-# Where others are rarely taken for members, as whoever acts on the answer wants it.
+# Low, since acting on a false positive is costly.
 LOW_FALSE_POSITIVE_RATE = 0.01
 
 

@@ -10,10 +10,10 @@ import numpy as np
 def fetch(examples: Mapping[str, np.ndarray]) -> None:
     """Has the system read what is mapped of a client's columns, before they are used.
 
-    Otherwise it reads with the first page that is used what stands around it, up to the disk's
-    `read_ahead_kb`: 128 KB as a rule, 8 MB on some machines. That helps who goes through a file,
-    but of clients drawn from many it reads far more than they hold. Rounds would take longer with
-    more clients, since a small file is soon in memory as a whole.
+    Otherwise the first access to a page also reads its neighbours, up to the disk's
+    `read_ahead_kb`: 128 KB as a rule, 8 MB on some machines. That is good for reading a file from
+    start to end. For clients drawn from a large file it reads far more than they hold, so that
+    rounds would take longer the more clients there are.
 
     Args:
       examples: C-contiguous columns. Those that are not mapped are left alone.

@@ -56,6 +56,7 @@ def compose(
     Raises:
       ValueError: If a part is given where nothing travels: the model has no
         global variables.
+      TypeError: If `aggregator` is no such factory.
     """
     again = functools.partial(compose, model, client_work, seed=seed, aggregator=aggregator)
     reading_files = functools.partial(again, server_step=server_step, examples_in_files=True)

@@ -1,7 +1,7 @@
 """AveFL: the server goes on with the mean of the devices' models, each counting the same.
 
 J. Qian, X. Fafoutis, L. K. Hansen: Towards Federated Learning: Robustness to Extremely Unbalanced
-Data for Edge Computing, Algorithm 1.
+Data for Edge Computing (2019), Algorithm 1.
 
 | paper                     | here                                                               |
 |---------------------------|--------------------------------------------------------------------|

@@ -11,8 +11,9 @@ Personalization (2021), Algorithm 1 with federated averaging as the solver of th
 | v_k's step with lambda (v_k - w^t)        | SGD with `proximal(lambda, w^t)`, w^t as downloaded |
 | s, eta of v_k                             | those of `training`                              |
 
-A client's own model starts as the server's is when they first meet, and it predicts with it. Steps
-on it are stable only for eta * lambda < 1.
+A client's own model starts as the server's is when they first meet, and it predicts with it. With
+plain SGD, a step of the proximal term alone passes w^t where eta * lambda > 1, and such steps
+diverge where it is above 2.
 """
 
 import tensorflow as tf

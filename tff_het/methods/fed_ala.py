@@ -16,15 +16,16 @@ Personalized Federated Learning (2023), Algorithm 1.
 In a client's first round v = w, and A is not learned. In its second one A is learned until the
 losses of the last 10 passes have a standard deviation below `threshold` (100 passes at most, where
 the authors' code has no limit), later in one pass. A client predicts with its v.
+What it sends depends on v, which it keeps: this is the method's idea.
 """
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import tensorflow as tf
 
-from tff_het.kinds import NotNegative, Share
+from tff_het.kinds import NotNegative
 from tff_het.learning import steps
 from tff_het.learning.composer import AggregationFactory, compose
 from tff_het.learning.descent import trainable_of, with_trainable
@@ -35,6 +36,7 @@ from tff_het.learning.works import local_sgd, sends_change, with_own_globals
 from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables, Weights
+from tff_het.numbers import Number
 
 _fold_in = tf.random.experimental.stateless_fold_in
 _LOSSES, _MOST_PASSES = 10, 100
@@ -54,7 +56,7 @@ def build_fed_ala(
     seed: int,
     adaptive_layers: Sequence[str] | None = None,
     mixing_rate: NotNegative = 1.0,
-    examples_share: Share = 0.8,
+    examples_share: Annotated[float, Number(0.0, 1.0, above=True)] = 0.8,
     threshold: NotNegative = 0.1,
     aggregator: AggregationFactory | None = None,
     server_optimizer=None,

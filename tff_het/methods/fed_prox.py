@@ -4,7 +4,7 @@ T. Li et al.: Federated Optimization in Heterogeneous Networks (2020), Algorithm
 
 | paper                        | here                                         |
 |------------------------------|----------------------------------------------|
-| h_k(w; w_t), eq. (2)         | loss + mu / 2 * |w - w_t|^2, over global weights |
+| h_k(w; w_t), eq. (2)         | loss + mu / 2 * norm(w - w_t)^2              |
 | mu                           | `proximal_strength`                          |
 | gamma-inexact solution       | the steps of `LocalTraining`                 |
 

@@ -1,13 +1,14 @@
 """LG-FedAvg: local representations, and a global model that works on them.
 
-P. P. Liang, T. Liu, L. Ziyin, R. Salakhutdinov, L.-P. Morency: Think Locally, Act Globally:
-Federated Learning with Local and Global Representations (2019).
+P. P. Liang, T. Liu, L. Ziyin, N. B. Allen, R. P. Auerbach, D. Brent, R. Salakhutdinov, L.-P.
+Morency: Think Locally, Act Globally: Federated Learning with Local and Global Representations
+(2019).
 
 | paper                                   | here                                               |
 |-----------------------------------------|----------------------------------------------------|
-| the local model of device m             | local variables: the layers in `local`             |
+| the local model of device m             | local variables: the layers in `local_layers`      |
 | the global model                        | global variables: all others                       |
-| H_m, the local representation           | the activations of the last of the `local` layers  |
+| H_m, the local representation           | the activations of the last of the `local_layers`  |
 | the auxiliary network, its loss, eq. 1  | `local_loss`: variables that stay at the device too |
 | weights by the norm of the global gradient, §2.2 | `norm_weights`                            |
 | FedAvg before, local models as its copies | `loop.train(start=...)`                          |

@@ -1,7 +1,7 @@
 """MixFL: the server goes on with the better of two, what AveFL and what OptFL would take.
 
 J. Qian, X. Fafoutis, L. K. Hansen: Towards Federated Learning: Robustness to Extremely Unbalanced
-Data for Edge Computing, Algorithm 3.
+Data for Edge Computing (2019), Algorithm 3.
 
 | paper              | here                                                                      |
 |--------------------|---------------------------------------------------------------------------|

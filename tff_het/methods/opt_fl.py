@@ -1,7 +1,7 @@
 """OptFL: the server goes on with the most accurate of the devices' models.
 
 J. Qian, X. Fafoutis, L. K. Hansen: Towards Federated Learning: Robustness to Extremely Unbalanced
-Data for Edge Computing, Algorithm 2.
+Data for Edge Computing (2019), Algorithm 2.
 
 | paper                   | here                                                                 |
 |-------------------------|----------------------------------------------------------------------|

@@ -7,7 +7,7 @@ Algorithm 1.
 |----------------------------------------|-------------------------------------------------------|
 | w^t, w_i^{t,r}                         | `ServerState.weights`; u in the steps, sent           |
 | theta_i(w_i^{t,r}), eq. (7)            | `inner_steps` steps, from the last theta, on the loss |
-|                                        | plus lambda / 2 |theta - u|^2 at rate `personal_rate` |
+|                                        | plus lambda / 2 norm(theta - u)^2, at `personal_rate` |
 | w_i - eta lambda (w_i - theta_i)       | eta is the clients' learning rate                     |
 | R                                      | the steps of `training`                               |
 | (1 - beta) w + beta mean(w_i)          | the server's SGD at rate beta; clients count equally  |
@@ -63,8 +63,9 @@ def build_p_fed_me(
       personal_rate: Rate of the steps on theta.
       inner_steps: K, how many steps on theta a batch gets.
       server_mixing: beta, which may exceed 1.
-      predict_with: theta, a client's own model, or u, its copy of the shared one (others' code).
-      client_weights: Weights in the mean: equal, or by examples (others' code).
+      predict_with: theta, a client's own model, or u, its copy of the shared one (as in PerMFL's
+        released code).
+      client_weights: Weights in the mean: equal, or by examples (as in PerMFL's released code).
       aggregator: The mean of all clients by default.
 
     Raises:

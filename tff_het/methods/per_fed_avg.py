@@ -55,7 +55,7 @@ def build_per_fed_avg(
       adaptation_steps: Steps on its training examples that a client takes before it predicts.
       variant: Whether second derivatives are left out, or taken from differences of gradients.
       difference: delta, the size of these differences, for hessian_free.
-      client_weights: Weights in the mean: equal, or by examples (others' code).
+      client_weights: Weights in the mean: equal, or by examples (as in PerMFL's released code).
       aggregator: The mean of all clients by default.
 
     Raises:

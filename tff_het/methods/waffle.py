@@ -1,6 +1,7 @@
 """WAFFLe: every client chooses from a shared dictionary of rank-1 weight factors.
 
-WAFFLe: Weight Anonymized Factorization for Federated Learning (2020, anonymous), Algorithm 1.
+W. Hao, N. Mehta, K. J. Liang, P. Cheng, M. El-Khamy, L. Carin: WAFFLe: Weight Anonymized
+Factorization for Federated Learning (2020), Algorithm 1.
 
 | paper                         | here                                                         |
 |-------------------------------|--------------------------------------------------------------|
@@ -8,7 +9,8 @@ WAFFLe: Weight Anonymized Factorization for Federated Learning (2020, anonymous)
 | pi_i, c_i, d_i [F]            | `posterior_logits`, `_c`, `_d` (their sigmoid, softplus): local |
 | F of each layer               | `factors`; layers without any are global as they are         |
 | alpha                         | `alpha_over_factors` * F                                     |
-| R / |D_i|, of eq. (12)        | the layers' KL terms, beside the mean loss of a batch        |
+| R / n_i, of eq. (12)          | the layers' KL terms, beside the mean loss of a batch; n_i is |
+|                               | the client's number of examples                               |
 | line 10, "simple averaging"   | `equally_weighted`                                           |
 | a cached copy, section 2.3    | `keep_globals`: what the client had after its last training  |
 

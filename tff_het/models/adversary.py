@@ -1,8 +1,9 @@
 """Fair representations: an adversary guesses protected attributes, the network hides them.
 
-P. P. Liang, T. Liu, L. Ziyin, R. Salakhutdinov, L.-P. Morency: Think Locally, Act Globally:
-Federated Learning with Local and Global Representations (2019), §2.3 and §6.2, after G. Louppe,
-M. Kagan, K. Cranmer: Learning to Pivot with Adversarial Networks (2017).
+P. P. Liang, T. Liu, L. Ziyin, N. B. Allen, R. P. Auerbach, D. Brent, R. Salakhutdinov, L.-P.
+Morency: Think Locally, Act Globally: Federated Learning with Local and Global Representations
+(2019), §2.3 and §6.2, after G. Louppe, M. Kagan, K. Cranmer: Learning to Pivot with Adversarial
+Networks (2017).
 
 | paper                        | here                                                             |
 |------------------------------|------------------------------------------------------------------|

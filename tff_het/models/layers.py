@@ -7,8 +7,7 @@ import tensorflow as tf
 from tff_het.backend.names import keras
 from tff_het.models import calling
 
-# How variables end that say which factors a client uses: of factorized layers, and for whoever
-# evaluates models with or without them.
+# How the names of variables end that say which factors a client uses; evaluation looks for them.
 POSTERIOR_LOGITS = "posterior_logits"
 
 

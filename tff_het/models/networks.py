@@ -215,7 +215,7 @@ cnn_edge_digits = edge_cnn([8, 16], 32, blocks=[(3, 3)])
 cnn_edge_digits_bn = edge_cnn([8, 16], 32, normalised=True, blocks=[(3, 3)])
 """`cnn_edge_digits` with batch normalisation."""
 vqa_lstm = VQANetwork(32, 64, 64, 64)
-"""An LSTM over the question times a layer over the image, small enough for a processor."""
+"""An LSTM over the question times a layer over the image, small enough for a CPU."""
 vqa_question_lstm = VQANetwork(32, 64, 64, 64, inputs=(QUESTION,))
 """The question's half of `vqa_lstm` alone."""
 vqa_image = VQANetwork(32, 64, 64, 64, inputs=(IMAGE,))

@@ -14,7 +14,10 @@ def file(
     num_clients: int | None,
     path: str = "",
 ) -> Assignment:
-    """Takes the split of a file, such as a run's `partition.npz`.
+    """Takes the split of a file, such as the `partition.npz` of a run.
+
+    With a `local_test_fraction` that run made its own test part, which no file of the data has: its
+    split is refused.
 
     Args:
       train: Training examples; the file was made for as many.

@@ -6,7 +6,7 @@ import numpy as np
 
 from tff_het import seeding
 from tff_het.datasets import Dataset, Examples
-from tff_het.partitions.partition import Partition, Parts
+from tff_het.partitions.partition import Partition, Parts, digest_of
 from tff_het.partitions.registry import make
 
 
@@ -79,6 +79,7 @@ def make_with_local_test(
         num_test=int(np.count_nonzero(is_test)),
         options={**dealt.options, "local_test_fraction": fraction},
         allow_empty_test=allow_empty_test,
+        labels=digest_of(divided.train["y"], divided.test["y"]),
     )
     return divided, partition
 

@@ -69,6 +69,7 @@ def make(
     Raises:
       ValueError: Name, options or numbers do not fit, or a client is left without training
         examples, or without test examples where `allow_empty_test` is False.
+      FileNotFoundError: The file of the partition `file` is missing.
     """
     function = PARTITIONS[name]
     parameters = inspect.signature(function).parameters

@@ -59,11 +59,11 @@ class Settings:
       rounds: Number of rounds, the greatest where there is a goal.
       seed: All of the run's draws follow from it.
       eval_every: Clients are evaluated after this many rounds, and after the last.
-      evaluation_cohorts: Which clients are evaluated after how many rounds; all by default.
-      checkpoint_every: Likewise for checkpoints.
+      evaluation_cohorts: A schedule, from rounds done to the clients evaluated; all by default.
+      checkpoint_every: A checkpoint is made after this many rounds, and after the last.
       states_in_memory: Whether client states stay in memory, and examples as tensors; otherwise
         both are read in each round, states from the checkpoint file, to which they return.
-      tracking: Of `tracking.TRACKERS`, which of them are told each round's row.
+      tracking: Which of `tracking.TRACKERS` log each round's row.
       goal: Training ends after the first round at which it is seen to be reached; it is looked
         for after every `eval_every` rounds.
     """

@@ -1,7 +1,7 @@
 """Trackers: TensorBoard and MLflow log the rows of `metrics.csv` too.
 
-What a tracker was told cannot be taken back, so each is restarted when a run goes on, and told all
-rows again: it ends with what it would have, had the run never been interrupted.
+Logged rows cannot be removed. So when a run continues, each tracker starts again and logs all rows:
+it ends as if the run had never been interrupted.
 """
 
 import importlib.util
