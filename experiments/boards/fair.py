@@ -228,7 +228,7 @@ def figures(methods: Mapping[str, Tuned], settings: Iterable[str]) -> list[s.Fig
         pictures.ranks("Mean ranks by accuracy", accuracy),
         pictures.against_bytes("Accuracy against bytes", accuracy, board("bytes")),
         pictures.above(
-            "Color: mean lead of the row over the column; number: settings where it is significant",
+            "Colour: mean lead of the row over the column; number: settings with a significant one",
             accuracy,
         ),
     ]

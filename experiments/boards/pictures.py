@@ -124,12 +124,7 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
             is_left = bool(np.any((further > 0.03 * width) & (further < 0.2 * width)))
             column = (round(megabytes[k] / width * 10), is_left)
             free = lowest.get(column, np.inf) - 0.024 * height
-            # The first one has its neighbours below it alone: it goes up by half of their number.
-            near = np.sum(
-                (np.abs(further) < 0.03 * width) & (np.abs(accuracy - accuracy[k]) < 0.06 * height)
-            )
-            place = min(accuracy[k] + 0.012 * height * (near - 1), free)
-            lowest[column] = place
+            lowest[column] = place = min(accuracy[k] + 0.06 * height, free)
             ax.annotate(
                 of.methods[k],
                 (megabytes[k], accuracy[k]),

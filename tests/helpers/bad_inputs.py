@@ -80,7 +80,7 @@ FLAGS = [
         "--partition=multimodal --minority_classes=1 --minority_clients=5",
         "minority_clients must be from 1 to 4",
     ),
-    Row("--local_test_fraction=0", "--local_test_fraction=0"),
+    Row("--local_test_fraction=0", "expected a number above 0 and at most 0.9; found 0"),
     Row("--merge_test", "--merge_test belongs to --local_test_fraction: give that too"),
     Row("--local_test_fraction=1", "--local_test_fraction=1"),
     Row("--ray_deadline=5", "--ray_deadline belongs to --runtime=ray; found in_process"),

@@ -115,3 +115,18 @@ def test_clients_without_test_examples_have_to_be_allowed():
     _, partition = make("dirichlet", fraction=0.01, allow_empty_test=True, **options)
     sizes = [len(own) for own in partition.test]
     assert min(sizes) == 0 < max(sizes)
+
+
+def test_its_file_is_for_the_divided_data(tmp_path):
+    divided, partition = make()
+    partition.save(tmp_path / "split.npz")
+    again = partitions.make(
+        "file",
+        divided.train,
+        divided.test,
+        num_clients=None,
+        seed=0,
+        path=str(tmp_path / "split.npz"),
+    )
+    assert all(map(np.array_equal, again.train, partition.train))
+    assert all(map(np.array_equal, again.test, partition.test))
