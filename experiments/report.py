@@ -95,8 +95,11 @@ def main(argv: Sequence[str]) -> int:
     everything = papers.all_experiments()
     with command_line.errors_in_one_line():
         folder = None if settings.output_dir is None else command_line.folder(settings.output_dir)
-        if settings.check and (folder or settings.carry or settings.merge):
-            raise ValueError("--check is about the project's pages: give it alone.")
+        asked = [name for name in ("merge", "stale", "carry", "check") if getattr(settings, name)]
+        if len(asked) > 1 or (folder and {"carry", "check"} & {*asked}):
+            raise ValueError("--check and --carry go alone, --merge and --stale with --output_dir.")
+        if settings.data_dir and not settings.carry:
+            raise ValueError("--data_dir is for --carry: nothing else here reads data.")
         of_the_project = settings.carry or settings.merge or folder is None
         if of_the_project and not settings.stale and not (pages.ROOT / "pyproject.toml").exists():
             raise ValueError(

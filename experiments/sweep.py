@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -126,15 +125,17 @@ def _tables(settings: Settings, over: Points, compared: Points) -> list[s.Table]
     """All runs, where some were chosen; those that are compared; differences to the first row."""
     metric, choose = settings.metric, settings.choose
     ours: dict[tuple[str, str], s.Measure] = {}
+    gaps: dict[tuple[str, str], s.Measure] = {}
     for one in compared:
-        row, *columns = [value for name, value in one.items() if name not in choose] or ["best"]
-        ours[row, "/".join(columns) or metric] = s.metric(_name(one), metric)
-    first = next((row for row, _ in ours), "")
-    gaps = {
-        (f"{row} - {first}", column): measure - ours[first, column]
-        for (row, column), measure in ours.items()
-        if row != first and (first, column) in ours
-    }
+        (_, row), *rest = [of for of in one.items() if of[0] not in choose] or [("", "best")]
+        # Options of a method are its own: it is compared with the first row without any.
+        column = "/".join(f"{name}={value}" if "." in name else value for name, value in rest)
+        plain = "/".join(value for name, value in rest if "." not in name)
+        ours[row, column or metric] = measure = s.metric(_name(one), metric)
+        first = next(iter(ours))[0]
+        for base in [(first, of or metric) for of in (column, plain)]:
+            if row != first and base in ours:
+                gaps.setdefault((f"{row} - {first}", column or metric), measure - ours[base])
     title = f"{metric}, {', '.join(choose)} chosen on validation examples" if choose else metric
     shown = {"validation": settings.select, metric: metric}
     tables = [s.table("All runs", map(_name, over), shown, s.metric, _FORM)] if choose else []
@@ -187,8 +188,8 @@ def main(argv: Sequence[str]) -> int:
     scale = s.Scale(cells, settings.seeds, note)
     title = f"{settings.metric} by {', '.join(over[0])}"
     # Where the runs are and how many are made at a time is no part of what they are.
-    shown = [a for a in argv if not a.lstrip("-").startswith(("output_dir", "data_dir", "jobs"))]
-    command = f"python -m experiments.sweep {shlex.join(shown)}"
+    shown = command_line.without(argv, "output_dir", "data_dir", "jobs")
+    command = f"python -m experiments.sweep {shown}"
     made = s.Experiment("sweep.runs", title, {"quick": scale}, command=command)
     if (code := program.make_runs(made, "quick", settings)) or settings.dry_run:
         return code

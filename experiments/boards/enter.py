@@ -9,7 +9,6 @@ seeds 0 and 1 alone. Runs of the board in OUTPUT_DIR replace those of the projec
 """
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Sequence
 
@@ -60,15 +59,15 @@ def main(argv: Sequence[str]) -> int:
     board = fair.EXPERIMENT.scales["paper"]
     cells = fair.cells(mine, chosen, plugin=",".join(settings.plugin))
     everyone = {**fair.METHODS, **mine}
-    here = ("data_dir", "output_dir", "jobs", "seeds")  # No part of what the runs are.
-    shown = [argument for argument in argv if not argument.lstrip("-").startswith(here)]
+    # No part of what the runs are.
+    shown = command_line.without(argv, "data_dir", "output_dir", "jobs", "seeds")
     made = dataclasses.replace(
         fair.EXPERIMENT,
         id="boards.entered",
         scales={"paper": dataclasses.replace(board, cells=[*board.cells, *cells])},
         tables=fair.tables(everyone, chosen),
         figures=fair.figures(everyone, chosen),
-        command=f"python -m experiments.boards.enter {shlex.join(shown)}",
+        command=f"python -m experiments.boards.enter {shown}",
     )
     only = {"paper": dataclasses.replace(board, cells=cells)}
     code = program.make_runs(dataclasses.replace(made, scales=only, tables=()), "paper", settings)

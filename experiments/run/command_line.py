@@ -1,8 +1,11 @@
 """The command line: settings as flags, help, and errors of use in one line."""
 
 import contextlib
+import itertools
 import json
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import sys
@@ -54,6 +57,14 @@ def settings(kind: type[S], argv: Sequence[str], description: str | None) -> S:
             if set(layers[0].values) - set(known):
                 raise ValueError(f"{file} should have settings of {', '.join(known)}.")
         return kind(**{n: layer.parsed(n, known[n]) for layer in layers for n in layer.values})
+
+
+def without(argv: Sequence[str], *left_out: str) -> str:
+    """Returns arguments as they are typed, without some flags that take a value."""
+    flag = f"--?({'|'.join(left_out)})"
+    pairs = itertools.pairwise(["", *argv])  # A value may be an argument of its own.
+    kept = [a for last, a in pairs if not (re.fullmatch(flag, last) or re.match(f"{flag}(=|$)", a))]
+    return shlex.join(kept)
 
 
 def run_config(argv: Sequence[str], description: str | None) -> RunConfig:

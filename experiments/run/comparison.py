@@ -54,10 +54,11 @@ def write(made: Setup, folder: Path, methods: Sequence[str]) -> str:
         run = folder / method
         rows = records.read_table(run / "metrics.csv")
         rows = [row for row in rows if row["local_test_accuracy_mean"]]
-        best = max(float(row["local_test_accuracy_weighted_mean"]) for row in rows)
-        summaries.append(records.read_json(run / "summary.json") | {"best_round_on_test": best})
+        summary = records.read_json(run / "summary.json")
+        weighted = [float(row["local_test_accuracy_weighted_mean"]) for row in rows]
+        summaries.append(summary | ({"best_round_on_test": max(weighted)} if rows else {}))
         points = [(int(row["round"]), float(row["local_test_accuracy_mean"])) for row in rows]
-        curves[method] = tuple(zip(*points, strict=True))
+        curves[method] = tuple(zip(*points, strict=True)) or ((), ())  # No client had examples.
         tested[method] = np.array(list(by_client(run).values()))
         (run / "figures").mkdir(exist_ok=True)
         _draw(run / "figures", {method: curves[method]}, {method: tested[method]}, made)

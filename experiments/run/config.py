@@ -354,6 +354,8 @@ class RunConfig:
         """Returns the text of a flagfile that makes one method's run again."""
         lines = []
         for name, value in self.values(method).items():
+            if name == "num_clients" and self.data.partition == "groups":
+                value = value or 0  # The default may be a number.
             if isinstance(value, bool):
                 lines.append(f"--{'' if value else 'no'}{name}\n")
             elif value is not None:
@@ -398,6 +400,7 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
                 found[owner][option.name] = layer.parsed(name, option)
                 origins[f"{owner}.{option.name}"] = layer.origin
     _check(values)
+    values["num_clients"] = values["num_clients"] or None  # 0: each group a client.
     sections = {
         key: section(**{field.name: values[field.name] for field in dataclasses.fields(section)})
         for key, section in SECTIONS.items()
@@ -416,6 +419,8 @@ def _suited(given: Mapping[str, Any]) -> Layer:
     if partition != own:  # One of another kind has a number of clients even if this one has none.
         number = suited.get("num_clients") or FIELDS["num_clients"].default
         found["num_clients"] = None if partition == "file" else number
+    if given.get("client_optimizer", "sgd") != "sgd":
+        found.pop("client_momentum", None)
     return Layer(f"suits {dataset}", found)
 
 

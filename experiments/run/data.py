@@ -1,11 +1,12 @@
 """From a config to examples, and to who holds them: all that needs no network and no training."""
 
-import functools
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from experiments.run.config import RunConfig
 from tff_het import datasets, partitions
+
+_last: list[Any] = []  # What was loaded, and by which name, folder and options.
 
 
 class Dealt(NamedTuple):
@@ -20,12 +21,10 @@ class Dealt(NamedTuple):
 
 def load(name: str, data_dir: str | None, **options) -> datasets.Dataset:
     """As `datasets.load`; the last one is kept, since runs of one program often share it."""
-    return _load(name, data_dir, _stamp(name, data_dir), **options)
-
-
-@functools.lru_cache(maxsize=1)
-def _load(name: str, data_dir: str | None, stamp: tuple[tuple[str, int, int], ...], **options):
-    return datasets.load(name, data_dir, **options)
+    key = name, data_dir, _stamp(name, data_dir), options
+    if not _last or _last[0] != key:
+        _last[:] = key, datasets.load(name, data_dir, **options)
+    return _last[1]
 
 
 def _stamp(name: str, data_dir: str | None) -> tuple[tuple[str, int, int], ...]:
@@ -65,7 +64,7 @@ def deal(config: RunConfig) -> Dealt:
         for own in (at_server.initial, at_server.selection)
     )
     common = {
-        "num_clients": data.num_clients or None,  # 0: each group a client.
+        "num_clients": data.num_clients,
         "seed": config.partition_seed,
         "allow_empty_test": data.allow_empty_test,
         # Without any at the server, no copy of all the others is made.

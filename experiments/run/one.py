@@ -69,7 +69,7 @@ def run(
     """Trains one method in the runtime that is installed, by default in this process.
 
     Args:
-      config: Its settings, of one method; `output_dir` is not used.
+      config: Its settings, of one method; its `output_dir` and runtime are not used.
       folder: Where the run's files go, and where an unfinished run of the same config is continued;
         none are kept by default.
       on_round: Called after each round with the number of rounds so far.
@@ -84,7 +84,10 @@ def run(
     if len(config.method.method) != 1:
         raise ValueError(f"Expected one method, found {', '.join(config.method.method)}.")
     made = setup.make(config)
-    ((name, process),) = processes.build(made).items()
+    built = processes.build(made)
+    ((name, process),) = built.items()
+    if config.run.save_initial_weights is not None:
+        save_initial_weights(built, Path(config.run.save_initial_weights))
     with contextlib.ExitStack() as opened:
         if folder is None:
             folder = opened.enter_context(tempfile.TemporaryDirectory())

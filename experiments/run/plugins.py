@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+TOPS = ("experiments", "tff_het")  # The project's own packages.
+
 
 def load(names: Iterable[str]) -> None:
     """Imports plugins, each once: modules by name, or files that end with '.py'."""
@@ -43,11 +45,12 @@ def fingerprint(names: Iterable[str]) -> str | None:
 
 
 def beside(path: Path) -> list[Path]:
-    """Returns the files beside a plugin that it imports; none for a package's module."""
+    """Returns a plugin's imports beside it, packages whole; none for a module of a package."""
     if path.with_name("__init__.py").exists():
         return []
-    tops = {name.partition(".")[0] for name in imports(path)}
-    return [one for top in sorted(tops) if (one := path.with_name(f"{top}.py")).is_file()]
+    tops = sorted({name.partition(".")[0] for name in imports(path)} - {*TOPS})
+    near = [[path.with_name(f"{top}.py"), *path.with_name(top).rglob("*.py")] for top in tops]
+    return [one for found in near for one in sorted(found) if one.is_file()]
 
 
 @functools.lru_cache

@@ -49,8 +49,11 @@ class Training(_Work):
     def __post_init__(self) -> None:
         flags = {k: str(v).lower() if isinstance(v, bool) else v for k, v in self.flags.items()}
         object.__setattr__(self, "flags", {k: kinds.text(v) for k, v in flags.items()})
-        if taken := {"seed", "data_dir", "output_dir", "start_from"} & set(self.flags):
+        own = {"seed", "data_dir", "output_dir", "start_from", "save_initial_weights"}
+        if taken := (own | {"runtime", "clients_in_parallel", "ray_deadline"}) & {*self.flags}:
             raise ValueError(f"A study itself gives its runs the flags {', '.join(sorted(taken))}.")
+        if "," in self.flags.get("method", ""):
+            raise ValueError(f"A run of a study has one method; found {self.flags['method']}.")
         if missing := {"dataset", "method"} - set(self.flags):
             raise ValueError(f"A cell has to name its {' and '.join(sorted(missing))}.")
 

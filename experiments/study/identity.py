@@ -20,10 +20,10 @@ import tensorflow as tf
 
 from experiments.run import options, plugins
 from experiments.run.config import WITHOUT_EFFECT, RunConfig
+from experiments.run.defaults import DEFAULTS
 from experiments.study import store
 from experiments.study.experiment import Call, Training, Work
 
-_TOPS = ("experiments", "tff_het")
 # These cannot change a number: they read settings, store and show results, silence and clean up.
 # That `quiet` turns oneDNN on is a matter of the CPU, and stands with it (`runner.hardware`). Of
 # `study`, `timing` alone makes numbers.
@@ -47,8 +47,12 @@ def name(work: Work) -> str:
 
 def key(work: Work, fingerprints: Sequence[str]) -> str:
     """Returns what changes with settings, data sets' fingerprints and code behind a result."""
-    settings = [_settings(one) for one in work.chain]
-    return store.checksum([settings, list(fingerprints), code_of(work)])
+    return store.checksum([settings(work), list(fingerprints), code_of(work)])
+
+
+def settings(work: Work) -> str:
+    """Tells what a run is told, defaults included, from other settings."""
+    return store.checksum([_settings(one) for one in work.chain])[:12]
 
 
 def code_of(work: Work) -> Mapping[str, str]:
@@ -62,19 +66,17 @@ def _roots(work: Work) -> set[str]:
         names = [settings[role] for role in ("dataset", "partition", "model", "method")]
         own = [one for one in str(work.flags.get("plugin", "")).split(",") if one.endswith(".py")]
         return {"experiments.run.one", *_named(names), *(str(Path(one).absolute()) for one in own)}
-    module = work.function.__module__
+    module, texts = work.function.__module__, tf.nest.flatten(_settings(work))
     given = dict(work.arguments.get("flags", {})).get("plugin")
     plugins.load(given.split(",") if given else ())
-    return {
-        module,
-        *_named([*work.data_sets, *tf.nest.flatten(work.arguments), *_texts_in(module)]),
-    }
+    return {module, *_named([*work.data_sets, *texts, *_texts_in(module)])}
 
 
 def _settings(work: Work) -> Mapping[str, Any]:
     """What a run is told, defaults included; a new setting that is off changes nothing."""
     if isinstance(work, Call):
-        return {"function": function_name(work), "arguments": work.arguments}
+        suited = DEFAULTS.get(work.arguments.get("flags", {}).get("dataset"), {})
+        return {"function": function_name(work), "arguments": work.arguments, "defaults": suited}
     values = RunConfig.of(**work.flags).values() | {"method": work.flags["method"]}
     for file in [Path(v) for k, v in values.items() if k.endswith(".path") and Path(v).is_file()]:
         values[f"{file} holds"] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -134,7 +136,7 @@ def _named(names: Iterable[str]) -> set[str]:
     found = {known.origin(name) for known in registries for name in names if name in known}
     # A plugin of this project goes by its module's name: its file's differs between machines.
     modules = {m.__file__: name for name, m in sys.modules.items() if hasattr(m, "__file__")}
-    ours = {file: name for file, name in modules.items() if name.partition(".")[0] in _TOPS}
+    ours = {file: name for file, name in modules.items() if name.partition(".")[0] in plugins.TOPS}
     return {ours.get(one, one) for one in found}
 
 
@@ -161,7 +163,9 @@ def _path(module: str) -> Path | None:
 @functools.lru_cache
 def _imported(path: Path) -> tuple[str, ...]:
     """The modules of this project that a file imports, and their packages."""
-    own = (name.split(".") for name in plugins.imports(path) if name.partition(".")[0] in _TOPS)
+    own = (
+        name.split(".") for name in plugins.imports(path) if name.partition(".")[0] in plugins.TOPS
+    )
     found = {module for parts in own for module in itertools.accumulate(parts, "{}.{}".format)}
     found |= {str(one) for one in plugins.beside(path)}  # Of a plugin.
     return tuple(sorted(module for module in found if _path(module) is not None))

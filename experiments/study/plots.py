@@ -124,7 +124,7 @@ def lines(
             mean = np.array([estimate.mean for estimate in estimates])
             ends = np.array([(e.low, e.high) for e in estimates], float)
             # One seed has no interval.
-            error = None if np.isnan(ends).any() else np.abs(ends.T - mean)
+            error = None if np.isnan(ends).all() else np.abs(ends.T - mean)
             x = np.array(list(found)) + (number - (len(of) - 1) / 2) * dodge
             ax.errorbar(x, mean, yerr=error, capsize=3, marker="o", color=f"C{number}", label=name)
         if not ax.has_data():

@@ -156,6 +156,7 @@ def carry(experiments: OfScales, *, data_dir: str | None) -> Iterator[str]:
                 "commits": [*run.record["commits"], runner.commit()],
                 "key": identity.key(cell.work, list(run.record["data"].values())),
                 "code": identity.short(identity.code_of(cell.work)),
+                "settings": identity.settings(cell.work),
             }
             runs[place] = dataclasses.replace(run, record=run.record | stamp)
         write(path_of(paper, scale), runs)

@@ -120,6 +120,9 @@ def outdated(experiment: Experiment, results: Results) -> list[Outdated]:
             continue
         then, now = run.record.get("code", {}), identity.short(identity.code_of(work))
         changed = sorted(file for file in {*then, *now} if then.get(file) != now.get(file))
+        settings = identity.settings(work)
+        if run.record.get("settings", settings) != settings:  # Older results lack it.
+            changed = []
         found.append(Outdated(cells[name], seed, run, ", ".join(changed) or "settings"))
     return found
 
@@ -203,6 +206,7 @@ def _about(task: Task, fingerprints: Mapping[str, str]) -> dict[str, Any]:
     return {
         "commits": [commit()],
         "code": identity.short(identity.code_of(task.cell.work)),
+        "settings": identity.settings(task.cell.work),
         "data": fingerprints,
         "versions": {"Python": platform.python_version(), **versions},
         "runtime": runtime.fitting("in_process"),

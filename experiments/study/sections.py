@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from experiments.study import runner, statistics
 from experiments.study.experiment import Check, Experiment, Figure, Form, Place, Printed, Scale
-from experiments.study.measures import Measure
 from experiments.study.statistics import Estimate, Verdict
 from experiments.study.store import FINISHED, Results, Status
 
@@ -180,10 +179,11 @@ def _number(one: Place | Check, experiment: Experiment, results: Results) -> Num
     cells = experiment.scales[results.scale].cells
     by_test = any(c.work.uses_test_data for c in cells if c.name in one.measure.cells)
     more = ", chosen by test data" if by_test else ""
+    planned = sum(all((c, s) in results.runs for c in one.measure.cells) for s in results.seeds)
     if isinstance(one, Place):
-        return Number(found, _of_seeds(found, one.measure, results) + more)
-    lacks = Status.DIVERGED in there
-    more = (_of_seeds(found, one.measure, results) if lacks else "") + more
+        return Number(found, _of_seeds(found, planned, results) + more)
+    lacks = found.num_seeds < planned  # Some diverged, say, in a function that ended well or not.
+    more = (_of_seeds(found, planned, results) if lacks else "") + more
     p = statistics.paired_t_test(values, one.margin * one.form.factor)
     return Number(found, more, "-" if p is None else p_text(p), lacks)
 
@@ -193,9 +193,8 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _of_seeds(found: Estimate, measure: Measure, results: Results) -> str:
+def _of_seeds(found: Estimate, planned: int, results: Results) -> str:
     """Says how many seeds a number has, where these are not all."""
-    planned = sum(all((c, seed) in results.runs for c in measure.cells) for seed in results.seeds)
     if found.num_seeds < planned:
         return f", {found.num_seeds} of {planned} seeds"
     return f" ({planned} seeds)" if 1 < planned < len(results.seeds) else ""

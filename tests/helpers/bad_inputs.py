@@ -169,6 +169,7 @@ FLAGS = [
     Row("--acquisition=bald", "this model draws nothing: take a network with dropout"),
     Row("--acquisition=random --method=q_ffl", "q_ffl weighs a client by its loss on all of its"),
     Row("--acquisition=random --method=fed_recon", "These steps are made on all of a client's"),
+    Row("--acquisition=random --method=ifca", "no acquisition: it reads all labels"),
     Row("--local_statistics", "Moving statistics are to be local, but the model has none"),
     Row("--tracking=wandb", "different ones of tensorboard, mlflow; found wandb"),
     Row("--aggregator=median", "should be one of <mean|robust|dp|compressed>"),
@@ -284,6 +285,7 @@ PLACES = [
     Row("--partition=iid --num_clients=0", "--num_clients=0 needs --partition=groups; found iid"),
     Row("--partition=file --path=/does/not/exist", "/does/not/exist"),
     Row("--partition=file", "give --file.path"),
+    Row("--partition=file --initial_examples=9", "leave out those that no client gets"),
     Row("--partition=file --path={in}/a", "expected a partition", makes=file("a")),
     Row("--partition=file --path={in}/a --num_clients=-1", "--num_clients=-1: expected a whole"),
     Row("--dataset=pfllib --data_dir={in}", "Expected 0.npz, 1.npz, ... without a gap"),
@@ -665,6 +667,12 @@ PROGRAMS = [
         program=_SWEEP,
     ),
     Row(
+        "--over=rounds=1 --set=runtime=worker",
+        "A study itself gives its runs the flags runtime",
+        program=_SWEEP,
+    ),
+    Row("--over=rounds=1 --set=method=hdafl,fed_avg", "has one method", program=_SWEEP),
+    Row(
         "--over=method=hdafl --output_dir=",
         "--output_dir is empty: name a folder",
         program=_SWEEP,
@@ -711,7 +719,11 @@ PROGRAMS = [
     Row("--method=fed_avg", "--method names a method of --plugin; found", program=_BOARD),
     Row("--method=centralized", "--method names a method of --plugin; found", program=_BOARD),
     Row("", "There are no runs in {out}", program=_REPORT),
-    Row("--check", "--check is about the project's pages", program=_REPORT),
+    *(
+        Row(flags, "--check and --carry go alone", program=_REPORT)
+        for flags in ("--check", "--carry", "--stale --merge")
+    ),
+    Row("--data_dir=a", "--data_dir is for --carry", program=_REPORT),
     Row("--output_dir=", "--output_dir is empty", program=_REPORT),
     Row("--rounds=1", "Unknown command line flag 'rounds'", program=_REPORT),
     Row("--partition=nope", "--partition=nope", program=_HETEROGENEITY),

@@ -64,6 +64,12 @@ def test_robust_zeroes_clips_and_adapts():
     assert clipping != 1 and np.abs(results[0]).max() < 1  # The outlier was not let in.
 
 
+def test_without_any_weight_the_robust_mean_is_0():
+    process = aggregators.robust().create(UPDATE, WEIGHT)
+    output = process.next(process.initialize(), updates([0.1, 1.0]), [0.0, 0.0])
+    assert not flat(output.result).any()
+
+
 def private(noise: float, **options):
     return aggregators.private(noise, 2.0, 4, seed=5, **options).create(UPDATE)
 

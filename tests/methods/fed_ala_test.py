@@ -118,5 +118,5 @@ def test_learns_on_a_share_of_the_examples():
 def test_refusals():
     with pytest.raises(ValueError, match="some of dense_1, output; found dense_9"):
         build("fed_ala", adaptive_layers=["dense_9"])
-    with pytest.raises(ValueError, match="at most 1; found 80"):
+    with pytest.raises(ValueError, match="above 0 and at most 1; found 80"):
         build("fed_ala", examples_share=80)

@@ -84,7 +84,7 @@ def test_converges_to_the_minimum_of_the_sum_and_averaging_does_not():
 def test_refusals():
     with pytest.raises(ValueError, match="needs num_clients"):
         build("fed_dyn")
-    with pytest.raises(ValueError, match="expected above 0, found 0"):
+    with pytest.raises(ValueError, match="proximal_strength: expected a number above 0"):
         build("fed_dyn", num_clients=3, proximal_strength=0.0)
     acquired = LocalTraining(
         tff.learning.optimizers.build_sgdm(0.1),

@@ -130,5 +130,5 @@ def test_what_is_refused(method):
         build(method, selection={name: column[:0] for name, column in SELECTION.items()})
     with pytest.raises(ValueError, match="as clients hold them"):
         build(method, selection={"y": SELECTION["y"]})
-    with pytest.raises(ValueError, match="1 or more passes, found 0"):
+    with pytest.raises(ValueError, match="expected a whole number from 1"):
         build(method, ensemble_dropout_samples=0)

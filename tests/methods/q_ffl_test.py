@@ -189,7 +189,7 @@ class WithoutRate(tff.learning.optimizers.Optimizer):
 
 def test_what_is_refused():
     for q in (-0.1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=f"q must be a finite number, not negative; found {q}"):
+        with pytest.raises(ValueError, match=f"q_ffl.q: expected a number from 0 .* found {q}"):
             build(q=q)
     training = LocalTraining(WithoutRate(), batch_size=BATCH, epochs=1)
     with pytest.raises(ValueError, match=r"with a learning rate is needed .* WithoutRate has none"):

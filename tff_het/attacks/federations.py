@@ -96,7 +96,11 @@ class Federations:
         return found, pictures
 
     def _observe(self, population: Population) -> dict[str, list[Target]]:
-        """Trains a federation; returns its clients by what of the last round is observed."""
+        """Trains a federation; returns its clients by what of the last round is observed.
+
+        The attacker's own clients shuffle and drop out by the seeds of the attacked ones, which no
+        real attacker knows.
+        """
         everyone = cohorts.always(*range(len(population)))
         seen = observation.last_round(self.process, population, everyone, self.settings)
         sent_on = [dataclasses.replace(one, after=seen.new_weights) for one in seen.clients]

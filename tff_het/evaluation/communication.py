@@ -46,8 +46,8 @@ class Ledger:
 
     Attributes:
       parameters_total: Numbers in a client's whole model.
-      parameters_sent: Those of the global variables: how many of the model's numbers travel each
-        way when nothing is compressed.
+      parameters_sent: Those of the global variables. Of most methods they travel each way; the
+        bytes also count what else does (control variates), or does not (models that IFCA leaves).
       bytes_up: Bytes from a client to the server, metrics included. Of an update that is known to
         be 0 but for a share (`ClientWork.upload_share`), that share alone counts.
       bytes_down: Bytes from the server to a client.

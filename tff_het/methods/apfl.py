@@ -60,7 +60,8 @@ def build_apfl(
     Raises:
       ValueError: If examples are to be acquired, or the network has an opponent.
     """
-    warn_if(not mixing, "apfl with mixing 0 is federated averaging: own models do not move.")
+    fixed = not mixing and not adapt_mixing
+    warn_if(fixed, "apfl with mixing 0 is federated averaging with equal weights.")
     opponents.refuse(architecture, "apfl")
     model = architecture.model(local=())
     shared = equally_weighted(local_sgd(model, training))

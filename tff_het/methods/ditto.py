@@ -56,7 +56,8 @@ def build_ditto(
     Raises:
       ValueError: If examples are to be acquired.
     """
-    warn_if(not proximal_strength, "ditto with proximal_strength 0 is local training alone.")
+    alone = "ditto with proximal_strength 0 is local training, from the model first received."
+    warn_if(not proximal_strength, alone)
     if training.acquisition is not None:
         raise ValueError("ditto trains on all examples: leave the acquisition out.")
     model = architecture.model(local=())

@@ -72,13 +72,11 @@ def build_fed_ala(
       threshold: A has converged when the standard deviation of the losses is below this.
 
     Raises:
-      ValueError: If there is no such layer, s is not a share, or examples are to be acquired.
+      ValueError: If there is no such layer, or examples are to be acquired.
     """
     warn_if(not mixing_rate, "fed_ala with mixing_rate 0 trains as federated averaging does.")
     if training.acquisition is not None:
         raise ValueError("fed_ala trains on all examples: leave the acquisition out.")
-    if not 0 < examples_share <= 1:
-        raise ValueError(f"examples_share is above 0 and at most 1; found {examples_share}.")
     layers = architecture.head if adaptive_layers is None else tuple(adaptive_layers)
     if not layers or set(layers) - set(architecture.layers):
         raise ValueError(

@@ -46,10 +46,8 @@ def build_fed_babu(
       fine_tune: Whether all is fine-tuned, or the head alone.
 
     Raises:
-      ValueError: If examples are to be acquired, or it says to fine-tune anything else.
+      ValueError: If examples are to be acquired.
     """
-    if fine_tune not in ("all", "head"):
-        raise ValueError(f"fine_tune must be one of all, head; found {fine_tune!r}.")
     head = architecture.head if local_layers is None else local_layers
     model = architecture.model(local=head)
 

@@ -48,16 +48,10 @@ def build_fed_dyn(
       aggregator: The mean of all clients, each counting the same, by default.
 
     Raises:
-      ValueError: If the number of clients is missing, alpha is not positive, or examples are to be
-        acquired.
+      ValueError: If the number of clients is missing, or examples are to be acquired.
     """
     if num_clients is None:
         raise ValueError("fed_dyn needs num_clients: its correction is a mean over all.")
-    if not proximal_strength > 0:
-        raise ValueError(
-            f"fed_dyn divides by proximal_strength, expected above 0, found {proximal_strength}; "
-            "for none of it choose ave_fl."
-        )
     if training.acquisition is not None:
         raise ValueError("fed_dyn trains on all examples: leave the acquisition out.")
     model = architecture.model(local=())

@@ -71,12 +71,8 @@ def build_fed_proto(
       predict: What a client predicts with: its own classifier, or the nearest prototype.
 
     Raises:
-      ValueError: If there is no such weighting or prediction, or examples are to be acquired.
+      ValueError: If examples are to be acquired.
     """
-    if prototype_weights not in ("equal", "counts"):
-        raise ValueError(f"prototype_weights is equal or counts; found {prototype_weights!r}.")
-    if predict not in ("model", "prototype"):
-        raise ValueError(f"predict is model or prototype; found {predict!r}.")
     if training.acquisition is not None:
         raise ValueError("fed_proto trains on all examples: leave the acquisition out.")
     alone = not prototype_strength and predict == "model"

@@ -26,6 +26,7 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import fit, is_global, is_local
 from tff_het.learning.works import reads_for, sends_change
+from tff_het.methods import opponents
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
 
@@ -47,7 +48,11 @@ def build_fed_recon(
       training: Settings of the SGD on the global variables.
       local_layers: Names of the local layers; the architecture's classifier by default.
       reconstruction: Settings of the SGD on the local variables; as `training` by default.
+
+    Raises:
+      ValueError: If an adversary is to make several steps for each of the network.
     """
+    opponents.refuse_steps(training, "fed_recon")
     model = architecture.model(local=architecture.head if local_layers is None else local_layers)
     reconstruction = reconstruction or training
 

@@ -24,6 +24,7 @@ from tff_het.learning.process import FederatedProcess
 from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import fit, is_global, is_local
 from tff_het.learning.works import local_sgd, sends_change
+from tff_het.methods import opponents
 from tff_het.methods.warning import warn_if
 from tff_het.models.architectures import Architecture
 from tff_het.models.model import Variables
@@ -50,8 +51,10 @@ def build_fed_rep(
       body_epochs: tau_b, passes for the representation, after the head's.
 
     Raises:
-      ValueError: If examples are to be acquired, or neither part is trained.
+      ValueError: If examples are to be acquired, an adversary is to make several steps for each of
+        the network, or neither part is trained.
     """
+    opponents.refuse_steps(training, "fed_rep")
     if not head_epochs and not body_epochs:
         raise ValueError("fed_rep trains the head or the body; found 0 epochs of both.")
     warn_if(not head_epochs, "fed_rep with head_epochs 0 leaves the heads as they begin: random.")

@@ -52,10 +52,11 @@ def build_ifca(
       num_clusters: k, the number of models.
 
     Raises:
-      ValueError: If clients are to keep moving statistics: there are k of each.
+      ValueError: If clients are to keep moving statistics: there are k of each; or examples are to
+        be acquired.
     """
-    if architecture.local_statistics:
-        raise ValueError("ifca has several of each moving statistic: leave local_statistics out.")
+    if architecture.local_statistics or training.acquisition is not None:
+        raise ValueError("ifca takes no local_statistics, and no acquisition: it reads all labels.")
     warn_if(num_clusters == 1, "ifca with 1 cluster is federated averaging with equal weights.")
     model = architecture.model(local=())
     local = equally_weighted(local_sgd(model, training))

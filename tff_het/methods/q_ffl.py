@@ -20,8 +20,6 @@ client without examples counts nothing. Non-trainable variables (moving statisti
 paper does not have, are averaged with the same weights h_k; they are in no norm, and not scaled.
 """
 
-import math
-
 import tensorflow as tf
 
 from tff_het.kinds import NotNegative
@@ -58,11 +56,9 @@ def build_q_ffl(
       aggregator: The mean weighted by h_k by default.
 
     Raises:
-      ValueError: If q is negative or not finite, the optimizer has no learning rate, examples are
-        to be acquired, the aggregator takes no weights, or the network has an opponent.
+      ValueError: If the optimizer has no learning rate, examples are to be acquired, the aggregator
+        takes no weights, or the network has an opponent.
     """
-    if not 0 <= q < math.inf:
-        raise ValueError(f"q must be a finite number, not negative; found {q}.")
     warn_if(not q, "q_ffl with q 0 is federated averaging in which all clients count the same.")
     if training.acquisition is not None:
         raise ValueError(

@@ -75,7 +75,7 @@ def build(
     """Builds the process of a method; `MethodWarning`s are kept as its `warnings`.
 
     Raises:
-      ValueError: If there is no such method, or it does not take an option.
+      ValueError: If there is no such method, or it does not take an option or its value.
     """
     accepted = options(name)
     unknown = [key for key in given if key not in accepted]
@@ -83,6 +83,13 @@ def build(
         raise ValueError(
             f"Method {name!r} has no option {', '.join(unknown)}; it has: {', '.join(accepted)}."
         )
+    for parameter in METHODS.parameters(name):
+        value = given.get(parameter.name)
+        try:
+            if value is not None and not callable(value):
+                given[parameter.name] = parameter.parsed(value)
+        except ValueError as error:
+            raise ValueError(f"{name}.{parameter.name}: {error}.") from error
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         process = METHODS[name](architecture, training, seed=seed, **given)

@@ -60,10 +60,11 @@ def build_scaffold(
       server_optimizer: Any of `tff.learning.optimizers`; its rate is eta_g, 1 by default.
 
     Raises:
-      ValueError: If the optimizer is not plain SGD, or examples are to be acquired.
+      ValueError: If the optimizer is not plain SGD, examples are to be acquired, or the network has
+        an opponent.
     """
-    if not is_sgd(training.optimizer) or training.acquisition is not None:
-        raise ValueError("scaffold takes plain SGD, without momentum, on all examples alone.")
+    if not is_sgd(training.optimizer) or training.acquisition is not None or architecture.opponent:
+        raise ValueError("scaffold takes plain SGD alone: no momentum, acquisition or adversary.")
     model = architecture.model(local=())
 
     def correction(download, state):

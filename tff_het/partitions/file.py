@@ -17,7 +17,7 @@ def file(
     """Takes the split of a file, such as the `partition.npz` of a run.
 
     With a `local_test_fraction` that run made its own test part, which no file of the data has: its
-    split is refused.
+    split is refused. So is any together with training examples that no client gets.
 
     Args:
       train: Training examples; the file was made for as many.

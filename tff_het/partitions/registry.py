@@ -87,6 +87,11 @@ def make(
             options |= {parameter.name: value} if parameter.name in options else {}
         except ValueError as error:
             raise ValueError(f"{parameter.name}: {error}.") from error
+    if name == "file" and among is not None:
+        raise ValueError(
+            "a file assigns all training examples: leave out those that no client gets "
+            "(initial_examples, selection_examples)."
+        )
     rng = seeding.generator(seed, seeding.PARTITION)
     dealt = train if among is None else {key: column[among] for key, column in train.items()}
     assignment = function(dealt, test, rng, num_clients=num_clients, **options)

@@ -80,7 +80,13 @@ class Evaluator:
         seed: int = 0,
         cohorts: Schedule | None = None,
     ):
-        """Prepares evaluations of a round's clients; of all by default."""
+        """Prepares evaluations of a round's clients; of all by default.
+
+        Raises:
+          ValueError: If no client has a test example.
+        """
+        if not population.num_examples("test").any():
+            raise ValueError("No client has a test example: there is nothing to evaluate on.")
         self._cohorts = cohorts
         self._process = process
         self._seed = seed

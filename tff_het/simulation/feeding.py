@@ -41,7 +41,7 @@ def cohort_inputs(
     """Returns what the clients of a round take part with.
 
     Args:
-      cohort: Their indices.
+      cohort: Their indices, each once.
       round_num: The round, counted from 0.
       seed: The seed of the run.
       examples: Client -> its training examples.

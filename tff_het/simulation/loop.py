@@ -273,6 +273,9 @@ class _Training:
         return row, time.perf_counter() - times[0]
 
     def _train(self, cohort: Sequence[int]) -> dict[str, Any]:
+        n = self._num_clients
+        if len({*cohort}) < len(cohort) or not all(0 <= client < n for client in cohort):
+            raise ValueError(f"A round's clients are different ones from 0 to {n - 1}: {cohort}.")
         inputs = cohort_inputs(
             cohort,
             self._before + self._done,

@@ -19,7 +19,7 @@ from tff_het.numbers import INT32, Number
 from tff_het.simulation.client_states import ClientStates
 
 FILE = "weights.npz"
-_ROUNDS = "rounds"  # Beside paths, which have a slash.
+_ROUNDS = "rounds"  # Beside the variables, none of which is called so.
 
 # Path of a variable, such as `dense_1/kernel` -> its value.
 Values = Mapping[str, np.ndarray]

@@ -122,3 +122,19 @@ def test_methods_without_a_step_for_it_refuse_it(values, method):
     made = setup.make(RunConfig.of(**{**flags, "method": method, "protected": "race,sex"}))
     with pytest.raises(ValueError, match=f"{method} has no step for an adversary, found adv"):
         processes.build(made)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("scaffold", "no momentum, acquisition or adversary"),
+        ("fed_rep", "leave adversary_steps out .found 2."),
+        ("fed_recon", "leave adversary_steps out .found 2."),
+    ],
+)
+def test_methods_whose_steps_would_not_be_those_of_the_adversary_refuse(values, method, message):
+    flags = {name: value for name, value in values.items() if name != "local_layers"}
+    more = {"method": method, "protected": "race,sex", "adversary_steps": 2, "local_epochs": 2}
+    made = setup.make(RunConfig.of(**{**flags, **more}))
+    with pytest.raises(ValueError, match=message):
+        processes.build(made)

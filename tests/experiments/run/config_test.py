@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 
 from experiments import train
-from experiments.run import command_line, config, one, options, setup
+from experiments.run import command_line, config, one, options, plugins, setup
 from experiments.run.config import Layer, RunConfig, resolve
 from experiments.run.defaults import DEFAULTS
 from tff_het import datasets, kinds
 from tff_het.learning import acquisition
-from tff_het.methods import METHODS, cgau
+from tff_het.methods import METHODS
 from tff_het.models import auxiliary, keras_model
 from tff_het.simulation import runtime
 from tff_het.simulation import start as starts
@@ -92,12 +92,8 @@ def test_choices_are_the_librarys():
     assert choices("acquisition") == set(acquisition.NAMES)
     assert choices("initialization") == set(keras_model.INITIALIZATIONS)
     assert choices("runtime") == set(runtime.RUNTIMES)
-    for owner, name, known in (
-        ("lg_fedavg", "local_loss", auxiliary.LOCAL_LOSSES),
-        ("cgau", "variant", cgau.VARIANTS),
-    ):
-        hint = kinds.hint(options.of("method", owner)[name].kind)
-        assert hint == ", ".join(known)
+    hint = kinds.hint(options.of("method", "lg_fedavg")["local_loss"].kind)
+    assert hint == ", ".join(auxiliary.LOCAL_LOSSES)
 
 
 def test_every_data_set_has_defaults_that_fit():
@@ -267,3 +263,30 @@ def test_clients_in_turn(tmp_path, rounds_before):
     made = setup.make(RunConfig.of(**values))
     drawn = [list(made.schedule(rounds_before + k)) for k in range(20)]
     assert drawn[:5] != cohorts and {client for (client,) in drawn} == {0, 1, 2}
+
+
+def test_a_flagfile_says_that_each_group_is_a_client():
+    config = RunConfig.of(dataset="femnist", num_clients=0)
+    assert config.data.num_clients is None
+    assert "--num_clients=0\n" in config.flagfile("hdafl")
+
+
+def test_a_data_sets_momentum_is_for_sgd_alone():
+    config = RunConfig.of(dataset="easy_vqa", client_optimizer="adam")
+    assert not config.training.client_momentum
+
+
+def test_packages_beside_a_plugin_belong_to_it(tmp_path):
+    plugin, inner = tmp_path / "mine.py", tmp_path / "inner" / "deep" / "a.py"
+    inner.parent.mkdir(parents=True)
+    inner.write_text("A = 1")
+    plugin.write_text("import inner.deep.a\nimport tff_het\n")
+    (tmp_path / "tff_het").mkdir()
+    (tmp_path / "tff_het" / "b.py").write_text("")
+    assert plugins.beside(plugin) == [inner]
+
+
+def test_a_shown_command_leaves_out_where_runs_are():
+    argv = ["--over=a=1", "--output_dir", "of mine", "--data_dir=x", "-jobs=2", "--seeds=3"]
+    shown = command_line.without(argv, "output_dir", "data_dir", "jobs")
+    assert shown == "--over=a=1 --seeds=3"

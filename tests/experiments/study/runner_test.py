@@ -202,3 +202,16 @@ def test_a_number_that_a_run_does_not_have_leaves_its_place_empty(harness, make)
     made = dataclasses.replace(made, tables=(table,))
     harness.run(made)
     assert "not determined" in harness.page(made)
+
+
+def test_a_claim_that_lacks_a_seeds_number_does_not_hold(harness, make):
+    harness.order()
+    made = make(second=0.1)
+    harness.run(made)
+    assert ">holds</strong>: a exceeds b" in harness.page(made)
+    for path in harness.folder.rglob("result.json"):
+        path.unlink()
+    harness.order(no_number=1)
+    harness.run(made)
+    page = harness.page(made)
+    assert ">undecided</strong>: a exceeds b" in page and "2 of 3 seeds" in page

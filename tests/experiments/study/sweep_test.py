@@ -53,6 +53,19 @@ def test_an_option_of_a_method_varies_nothing_for_the_others():
     assert [len(one) for one in found] == [2, 2, 1] and found[2] == {"method": "hdafl"}
 
 
+def test_options_of_one_method_are_compared_with_the_first_method_not_with_its_options():
+    options = ["fed_prox.proximal_strength=0.1,1", "apfl.mixing=0.1"]
+    over = sweep.points(["method=fed_avg,fed_prox,apfl", *options], 1)
+    *_, gaps = sweep._tables(sweep.Settings(), over, over)
+    assert [place[:2] for place in gaps.places] == [
+        ("fed_prox - fed_avg", "fed_prox.proximal_strength=0.1"),
+        ("fed_prox - fed_avg", "fed_prox.proximal_strength=1"),
+        ("apfl - fed_avg", "apfl.mixing=0.1"),
+    ]
+    over = sweep.points(["method=fed_prox,apfl", *options], 1)
+    assert not sweep._tables(sweep.Settings(), over, over)[-1].places
+
+
 @pytest.mark.parametrize(
     "over", ["a", "a=", "=1", "a=1,1", "a=log:0:1", "a=uniform:2:1", "a=uniform:x:1"]
 )
