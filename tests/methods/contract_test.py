@@ -225,7 +225,7 @@ def test_clients_predict_with_the_statistics_that_they_keep(method):
     case = next(case for case in CASES if case.method == method)
     case = dataclasses.replace(case, normalized=True)
     if method == "ifca":
-        with pytest.raises(ValueError, match="leave local_statistics out"):
+        with pytest.raises(ValueError, match="ifca takes no local_statistics"):
             build(case, SEED, local_statistics=True)
         return
     process = build(case, SEED, local_statistics=True)
