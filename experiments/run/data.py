@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from experiments.run.config import RunConfig
 from tff_het import datasets, partitions
 
-_last: list[Any] = []  # What was loaded, and by which name, folder and options.
+_last: list[Any] = []  # What was asked for last, and the data set.
 
 
 class Dealt(NamedTuple):

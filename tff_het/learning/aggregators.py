@@ -23,8 +23,8 @@ def robust() -> tff.aggregators.WeightedAggregationFactory:
 
     An update with a number far above what was seen so far is zeroed, and norms are clipped to about
     their 0.8 quantile (Andrew et al. 2021), which is looked for from 1 on, by a factor of at most
-    e^0.2 a round. Nothing in it is random. Where no client has a
-    weight, the mean is 0; TFF's is not a number.
+    e^0.2 a round. Nothing in it is random. Where no client has a weight, the mean is 0; TFF's is
+    not a number.
     """
     mean = tff.aggregators.MeanFactory(no_nan_division=True)
     return tff.learning.robust_aggregator(weighted=True, debug_measurements_fn=lambda _: mean)
