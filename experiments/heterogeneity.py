@@ -8,8 +8,7 @@ For each client: its training and test examples; the squared Frechet distance of
 those of all other clients together (Rieger et al. 2020, eq. 2); the earth mover's distance of its
 classes to those of all clients (Zhao et al. 2018). The last line has the means; the
 mean Frechet distance is Gamma (eq. 3). Both count training and test examples together. Features
-are the data set's x, flattened: best are embeddings of a pre-trained network; images are scaled
-to [0, 1].
+are x, flattened: best are embeddings of a pre-trained network; images are scaled to [0, 1].
 
 Flags of data and partitions, --plugin, --seed and --output_dir (writes heterogeneity.csv) count.
 All others are ignored, so that presets can be given.

@@ -41,8 +41,7 @@ class Settings(program.Making):
       seeds: How many: seeds 0, 1 and so on.
       over: A setting of experiments.train and its values, as name=value,value (with semicolons
         where values have commas); or random draws, as name=uniform:0:1 or name=log:0.001:1. May be
-        repeated: all combinations are run. The first --over gives the rows, each compared with the
-        first row.
+        repeated: all combinations are run. The first gives the rows, compared with the first row.
       draws: Number of random draws; each draws a value for every random setting.
       choose: Settings of --over whose best value is chosen on validation examples.
       select: The validation metric whose mean over seeds --choose maximises; no loss.

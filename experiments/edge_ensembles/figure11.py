@@ -8,6 +8,8 @@ from experiments.edge_ensembles.settings import AVE, DEVICES, ENSEMBLE, MIX, MOD
 
 _FEW: list[dict] = [{"frequency": 1}, {"method": MIX}, {"budget": 20}]
 _COUNT = s.Form(digits=0)
+_CLASSES = {f"class {k}": k for k in range(10)}
+_TITLE = "Correctly classified test images of each class"
 _RUNS = {method: edge.run_name(method=method) for method in (AVE, MIX)}
 # Method -> model -> class -> test images.
 _CORRECT = {method: {of: edge.correct(run, of) for of in MODELS} for method, run in _RUNS.items()}
@@ -32,12 +34,6 @@ _OURS = "Ours: MixFL learns another distribution than AveFL: more so than with m
 _MOST = "The average model can predict most classes, but has difficulty with 4 and 6."
 
 
-def _table(method: str) -> s.Table:
-    title = f"Correctly classified test images of each class, {method}"
-    classes = {f"class {k}": k for k in range(10)}
-    return s.table(title, _CORRECT[method], classes, operator.getitem, _COUNT)
-
-
 def _figure(method: str, paper_shows: str) -> s.Figure:
     devices = {of: {str(k): n for k, n in enumerate(c)} for of, c in _CORRECT[method].items()}
     ensemble = {ENSEMBLE: devices.pop(ENSEMBLE)}
@@ -50,7 +46,10 @@ EXPERIMENT = s.Experiment(
     "edge_ensembles.figure11",
     "Figure 11: what devices and ensembles know",
     scales=edge.scales(lambda of: [of.run(), *(of.run(num_seeds=14, **x) for x in _FEW)], 130),
-    tables=[_table(AVE), _table(MIX)],
+    tables=[
+        s.table(f"{_TITLE}, {method}", of, _CLASSES, operator.getitem, _COUNT)
+        for method, of in _CORRECT.items()
+    ],
     claims=[
         s.claim(_OWN, _own(_RUNS[AVE]), form=_COUNT),
         s.claim(_ALONE, _own(edge.run_name(frequency=1)), form=_COUNT),

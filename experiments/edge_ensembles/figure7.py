@@ -44,8 +44,6 @@ _ROWS = {
 _SMALL = {f"10 acquisitions, {edge.SMALL}": _ensembles(small=True)}
 _TITLE = "Initial accuracy, three strategies, and devices without ensembling"
 _OWN = edge.unlike(edge.run_name(), edge.run_name(budget=20))
-
-
 _UNLIKE = {
     row: edge.unlike(*(edge.run_name(method=m, **case) for m in (OPT, MIX))) - _OWN
     for row, case in _CASES.items()

@@ -32,8 +32,7 @@ _FLAGS = {
 }
 # The two convolutions are global.
 _LOCAL_LAYERS = {CIFAR10: "local_layers=dense_1,dense_2,output"}
-# Goal, FedAvg's rounds in all, LG-FedAvg's after the goal, epochs of local training, and rounds
-# from one evaluation to the next.
+# Goal, FedAvg's rounds in all, LG-FedAvg's after the goal, epochs of local training, eval_every.
 _LENGTHS = {
     "smoke": {DIGITS: (0.9, 2, 2, 2, 1)},
     "quick": {MNIST: (0.95, 300, 100, 10, 10), CIFAR10: (0.35, 250, 150, 20, 10)},

@@ -30,8 +30,7 @@ _LAST = """\
 
 Files:
 
-  --config: A YAML file of settings; may be given several times, later ones win, and flags win over
-      all. --print_config prints one.
+  --config: A YAML file of settings (--print_config prints one). Later ones win; flags over all.
   --flagfile: A file of flags, one a line; each run leaves one, flags.txt.
   --print_config: Print all settings and where each comes from, as YAML, and stop.
   --verbosity: 1 shows where an error comes from. (default: -1)

@@ -42,10 +42,8 @@ class Data:
         evaluates models on (methods opt_fl and mix_fl).
       allow_empty_test: Accept clients without test examples; they are not tested.
       local_test_fraction: Test each client on this share of its own training examples; the data
-        set's test examples go to no client. Default: they are split over clients as the training
-        examples are.
-      merge_test: Pool the data set's train and test examples before they are split, as PFLlib
-        does; needs --local_test_fraction.
+        set's test examples go to no client. Default: they are split as the training examples are.
+      merge_test: Split the data set's train and test examples together; with --local_test_fraction.
       validation_fraction: Share of each client's training examples that is held out for validation.
     """
 
@@ -75,10 +73,8 @@ class Method:
       ensemble_selection: What the server evaluates models on (methods opt_fl and mix_fl): its
         --selection_examples, or, as the paper, the test set, which makes results too good.
       model: The network (`tff-het list models` prints them). Default: what suits the data set.
-      loss: The loss. cross_entropy_of_softmax takes the softmax for logits, as LG-FedAvg's code
-        does.
-      standardize: Scale inputs to mean 0 and variance 1 over the training examples, for each
-        channel.
+      loss: The loss. cross_entropy_of_softmax takes the softmax for logits (LG-FedAvg's code).
+      standardize: Scale each channel of x to mean 0 and variance 1 over the training examples.
       bias: Whether layers add a bias.
       initialization: Initial weights: Keras's default (glorot), uniform within sqrt(6 / (fan in +
         fan out)), or PyTorch's (fan_in), uniform within sqrt(1 / fan in).
@@ -91,8 +87,7 @@ class Method:
       adversary_weights: lambda: how strongly the network is trained against the adversary, one
         number for each of --protected; 0 leaves the network unaffected. Default: 1 each.
       adversary_layer: The layer that the adversary sees. Default: the last hidden one.
-      adversary_steps: The adversary learns from every batch, the network from one in this many.
-        Default: 1.
+      adversary_steps: Steps of the adversary for each one of the network. Default: 1.
     """
 
     method: Sequence[Annotated[str, Among(METHODS)]] = ("hdafl", "fed_avg")
@@ -125,8 +120,7 @@ class Training:
       client_optimizer: The clients' optimizer, new in every round.
       client_learning_rate: Its learning rate. Default: 0.05, or what suits the data set.
       client_momentum: Its momentum (sgd). Default: 0, or what suits the data set.
-      learning_rate_decay: In round t, counted from 0, the clients' rate is client_learning_rate /
-        (1 + decay * t).
+      learning_rate_decay: In round t = 0, 1, ... the rate is client_learning_rate / (1 + decay t).
       weight_decay: L2 weight decay in the clients' gradients.
       clip_norm: Global norm that gradients are clipped to.
       augment: Random crops (4 pixels) and mirror images.
@@ -136,10 +130,8 @@ class Training:
       acquisition_size: Examples in an acquisition. Default: 400.
       acquisitions_per_round: Acquisitions in a round. Default: 1.
       pool_size: Examples in a client's pool. Default: 4000.
-      kept_per_class: Examples of each class that a client trains on beside those of every
-        acquisition. Default: 0.
-      dropout_samples: Predictions with dropout that the pool is scored by (all of --acquisition but
-        random). Default: 20.
+      kept_per_class: Examples of each class to train on beside every acquisition. Default: 0.
+      dropout_samples: Predictions with dropout that score the pool (not for random). Default: 20.
       server_optimizer: The server's; needs --server_learning_rate. Default: plain averaging.
       server_learning_rate: Learning rate of --server_optimizer.
       aggregator: How the server combines updates: the method's mean; with large updates zeroed and
@@ -148,8 +140,7 @@ class Training:
       noise_multiplier: Standard deviation of the noise in the sum of updates, divided by
         --update_clip_norm; needed for --aggregator=dp.
       update_clip_norm: Norm that a client's update is clipped to; needed for --aggregator=dp.
-      delta: The delta that epsilon is computed for, best below 1 / number of clients
-        (--aggregator=dp). Default: 1e-5.
+      delta: Epsilon's delta, best below 1 / number of clients (--aggregator=dp). Default: 1e-5.
       quantization_bits: Bits per number sent (--aggregator=compressed). Default: 8.
       quantization_threshold: Only variables of more numbers than this are quantised
         (--aggregator=compressed). Default: 20000.
@@ -194,23 +185,19 @@ class Run:
         first (with --clients_per_round=1: sequential training).
       goal_accuracy: Train until the mean accuracy over clients reaches this (0.975, say), for
         --rounds at most; needs --validation_fraction, or --goal_selection=test.
-      goal_selection: What --goal_accuracy is evaluated on; test, as papers do, makes results too
-        good.
+      goal_selection: What --goal_accuracy is measured on; test, as in papers, flatters the results.
       start_from: Folder of a finished run of one method (OUTPUT_DIR/fed_avg) whose model training
         starts from, or an .npz file of weights (docs/runs.md).
       save_initial_weights: An .npz file for the weights that training starts with.
       eval_every: Rounds between two evaluations.
       evaluate_clients: Clients drawn for each evaluation. Default: all are evaluated.
-      new_test: After the last round, test the ensemble of all clients' models on the whole test
-        set: one prediction per client and example.
+      new_test: After the last round, test the ensemble of all clients' models on the test set.
       seed: Seed of every random draw of the run.
       plugin: Modules or files (.py) that register methods, networks, data sets or partitions.
       runtime: What executes the rounds: this process; TFF's own worker (the reference); or the
         nodes of a Ray cluster, with the numbers of in_process (docs/several_machines.md).
-      clients_in_parallel: Clients that train at the same time. Default: one a core. Results do not
-        depend on it.
-      ray_deadline: Seconds without a sign of life after which a node is lost, and the others
-        compute its clients again. Default: 60.
+      clients_in_parallel: Clients that train at a time; results do not change. Default: one a core.
+      ray_deadline: Seconds without a sign of life after which a node is lost. Default: 60.
       output_dir: Folder of the results. An unfinished run of the same settings in it is continued.
       checkpoint_every: Rounds between two checkpoints.
       client_store: Where client states are kept between rounds; disk for very many clients.

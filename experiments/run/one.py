@@ -27,14 +27,12 @@ class Result(contextlib.AbstractContextManager):
       config, process: Its settings; the method's process.
       made: Its data, clients and network.
       rounds: The state after the last round and what was measured, see `loop.Result`.
-      curves: What was measured in each round: arrays by name, one number a round (NaN where it
-        was not measured).
+      curves: What was measured, by name: arrays [rounds], NaN where it was not measured.
       clients: Accuracy after the last round of each client evaluated, on its test examples, by id.
       summary: What `summary.json` holds.
       close: Leaves the run's folder; nothing can be predicted any more.
 
-    Clients' states are read from the run's folder, which is in use until `close` or the end of a
-    `with` block.
+    Its folder, which has the clients' states, is in use until `close` or the end of a `with` block.
     """
 
     config: RunConfig
@@ -70,8 +68,7 @@ def run(
 
     Args:
       config: Its settings, of one method; its `output_dir` and runtime are not used.
-      folder: Where the run's files go, and where an unfinished run of the same config is continued;
-        none are kept by default.
+      folder: Where files go, and an unfinished run of this config goes on. Default: none are kept.
       on_round: Called after each round with the number of rounds so far.
 
     Raises:
@@ -125,8 +122,7 @@ def train_method(
 ) -> loop.Result:
     """Trains a method in its folder, or goes on with it, and writes its summary.
 
-    With `show` there is a progress bar, and a picture of the factors where there are some. Client
-    states stay open.
+    With `show` there are a progress bar and a picture of the factors, if any. States stay open.
     """
     identity, total = processes.identity(made, name), made.settings.rounds
     done = rounds_done(folder, made, identity)

@@ -64,8 +64,7 @@ def find(
 ) -> list[tuple[str, Parameter]]:
     """Returns the owners and options that a name, 'owner.option' or 'option', stands for.
 
-    `among` are the options of what is chosen, by owner. Errors call the name `shown`, and suggest
-    settings as well.
+    `among` are the options of what is chosen, by owner. Errors say `shown` and suggest settings.
     """
     owner, _, option = name.rpartition(".")
     asked = {one: known for one, known in among.items() if owner in ("", one)}

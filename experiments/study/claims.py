@@ -28,8 +28,7 @@ _BEAT_SECONDS, _LOST_SECONDS = 5.0, 60.0
 def claimed(folder: Path) -> Iterator[Callable[[int], None] | None]:
     """Claims a run until the block ends.
 
-    Gives a function that is told after how many rounds the run is; None where another program is
-    making it.
+    Gives a function that is told after how many rounds the run is; None if another program has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path, ended = folder / _FILE, threading.Event()

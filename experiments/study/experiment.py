@@ -104,8 +104,7 @@ class Cell:
 class Scale:
     """One size of a table or figure; tables and claims whose cells it lacks are left out.
 
-    Seeds 0, 1, ... are run, `num_seeds` unless others are asked for. The note tells the page's
-    readers what differs from the paper's settings.
+    By default `num_seeds` seeds are run. The note says what differs from the paper's settings.
     """
 
     cells: Sequence[Cell]

@@ -30,8 +30,7 @@ def as_markdown(
 ) -> str:
     """Returns tables, figures and verdicts, below a heading and words.
 
-    By default these are the title and the scale's note. `pictures` says where each figure stands;
-    empty for none.
+    By default the title and the scale's note. `pictures` says where each figure stands, if it does.
     """
     experiment = section.experiment
     first, last = section.results.seeds[0], section.results.seeds[-1]

@@ -163,9 +163,7 @@ def _path(module: str) -> Path | None:
 @functools.lru_cache
 def _imported(path: Path) -> tuple[str, ...]:
     """The modules of this project that a file imports, and their packages."""
-    own = (
-        name.split(".") for name in plugins.imports(path) if name.partition(".")[0] in plugins.TOPS
-    )
-    found = {module for parts in own for module in itertools.accumulate(parts, "{}.{}".format)}
+    own = [name for name in plugins.imports(path) if name.partition(".")[0] in plugins.TOPS]
+    found = {one for name in own for one in itertools.accumulate(name.split("."), "{}.{}".format)}
     found |= {str(one) for one in plugins.beside(path)}  # Of a plugin.
     return tuple(sorted(module for module in found if _path(module) is not None))

@@ -31,8 +31,7 @@ def bars(
 ) -> Figure:
     """Returns bars of means, each with a line from the lowest seed to the highest.
 
-    Panels are bar -> group -> measure, drawn times `factor`. The other options are those of
-    `tff_het.evaluation.panels.bars`.
+    Panels are bar -> group -> measure, times `factor`. Options: `tff_het.evaluation.panels.bars`.
     """
 
     def draw(results: Results) -> "Drawing | None":
@@ -148,8 +147,7 @@ def heat_maps(
 ) -> Figure:
     """Returns tables of counts as colours, each on a scale of its own.
 
-    `panels` gives arrays [rows, columns] of the runs there are. The other options are those of
-    `tff_het.evaluation.panels.heat_maps`.
+    `panels` gives arrays [rows, columns] of runs. Options: `tff_het.evaluation.panels.heat_maps`.
     """
 
     def draw(results: Results) -> "Drawing | None":

@@ -40,8 +40,7 @@ class Making:
       seeds: How many: seeds 0, 1 and so on. Default: what the scale has.
       dry_run: Print the plan with the time it may take, and stop. Where nothing similar was run
         before, short probes say how fast this machine is; they need the data in --data_dir.
-      jobs: Runs made at the same time, each in a process of its own. Default: one a core. No result
-        depends on it; what measures time runs alone.
+      jobs: Runs made at a time, each in a process; timed ones run alone. Default: one a core.
       engine: Where runs are made: in processes of this machine, or on the nodes of a Ray cluster
         that see --output_dir and --data_dir (docs/several_machines.md).
     """

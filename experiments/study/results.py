@@ -1,7 +1,6 @@
 """Results as data: what pages need of finished runs, one text file a paper and scale.
 
-experiments/results/<paper>_<scale>.jsonl has a line for each run, and before them one for each
-machine and code that runs were made with.
+experiments/results/<paper>_<scale>.jsonl has a line a run, after one for each machine and code.
 """
 
 import dataclasses

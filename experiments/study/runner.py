@@ -152,8 +152,7 @@ def _make(task: Task, data_dir: str | None, note: Callable[[int], None]) -> Run:
         key = identity.key(task.cell.work, list(found.values()))
         about = _about(task, found)
         run = store.read(task.folder)
-        # What was begun with other flags, data or code is cleared away. A function begins anew;
-        # training goes on where it was.
+        # What other flags, data or code began is cleared away. Training goes on, functions begin.
         if run.record.get("key") != key or isinstance(task.cell.work, Call):
             shutil.rmtree(run.files, ignore_errors=True)
         store.write(task.folder, Status.UNFINISHED, key)

@@ -39,7 +39,7 @@ def test_equals_the_formulas():
 
 @pytest.mark.slow
 def test_with_lambda_0_it_is_local_training_beside_federated_averaging():
-    with pytest.warns(MethodWarning, match="local training alone"):
+    with pytest.warns(MethodWarning, match="is local training, from the model first received"):
         process = build("ditto", proximal_strength=0.0)
     state, states = federate(process)
     _, alone = federate(build("local_only"))
