@@ -147,7 +147,7 @@ def _tables(settings: Settings, over: Points, compared: Points) -> list[s.Table]
 def _lines(over: Points, metric: str) -> list[s.Figure]:
     """Lines over the last setting whose values are different numbers, if there is one."""
     names = dict.fromkeys(name for one in over for name in one)
-    varying = [name for name in names if len({one.get(name) for one in over}) > 1]
+    varying = [name for name in names if len({one[name] for one in over if name in one}) > 1]
     for axis in reversed(varying):
         with contextlib.suppress(ValueError):  # No numbers.
             having = [one for one in over if axis in one]

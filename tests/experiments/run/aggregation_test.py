@@ -6,7 +6,7 @@ import pytest
 
 from experiments.run import aggregation, one, processes, setup
 from experiments.run.config import RunConfig
-from tff_het.evaluation import privacy
+from tff_het.evaluation import communication, privacy
 from tff_het.simulation import runtime
 
 RUN = {
@@ -52,6 +52,16 @@ def test_compressed_runs_say_what_was_sent(tmp_path):
     assert 0.25 < less["bytes_up_total"] / mean["bytes_up_total"] < 0.35
     assert less["bytes_down_total"] == mean["bytes_down_total"]
     assert not [name for name in mean if name.startswith("dp_")]
+
+
+def test_fewer_bits_are_fewer_bytes():
+    values = {**RUN, "aggregator": "compressed", "quantization_threshold": "1000"}
+
+    def sent(bits: str) -> int:
+        made = setup.make(RunConfig.of(**values, quantization_bits=bits))
+        return communication.ledger(processes.build(made)["hdafl"]).bytes_up
+
+    assert 0.5 < sent("4") / sent("8") < 0.55
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from experiments import train
-from experiments.run import command_line, config, one, options, plugins, setup
+from experiments.run import command_line, config, data, one, options, plugins, setup, training
 from experiments.run.config import Layer, RunConfig, resolve
 from experiments.run.defaults import DEFAULTS
 from tff_het import datasets, kinds
@@ -245,6 +245,28 @@ def test_learning_rate_decays_from_the_second_round_on():
     made = setup.make(RunConfig.of(client_learning_rate=0.1, learning_rate_decay=0.5))
     rates = [float(made.training.learning_rate(tf.constant(t))) for t in range(4)]
     assert rates == pytest.approx([0.1, 0.1 / 1.5, 0.1 / 2, 0.1 / 2.5])
+
+
+def test_local_training_is_as_the_settings_say():
+    steps = {"batch_size": 7, "local_steps": 5, "at_most_one_pass": True, "shuffle": False}
+    config = RunConfig.of(**steps, weight_decay=0.1, clip_norm=2.0, augment=True)
+    made = training.local_training(config)
+    assert (made.batch_size, made.steps, made.epochs) == (7, 5, None)
+    assert made.at_most_one_pass and not made.shuffle and made.augment is not None
+    assert (made.weight_decay, made.clip_norm) == (0.1, 2.0)
+    made = training.local_training(RunConfig.of(local_epochs=3))
+    assert (made.epochs, made.steps, made.augment, made.clip_norm) == (3, None, None, None)
+
+
+def test_test_examples_are_split_too_where_they_are_merged():
+    of = {"dataset": "digits", "partition": "iid", "num_clients": 4, "local_test_fraction": 0.25}
+    apart, merged = (data.deal(RunConfig.of(**of, merge_test=m)) for m in (False, True))
+    whole = datasets.load("digits")
+    sizes = [len(part["y"]) for part in (whole.train, whole.test)]
+    for dealt, held in ((apart, sizes[0]), (merged, sum(sizes))):
+        parts = dealt.partition.train, dealt.partition.test
+        train, test = (sum(map(len, part)) for part in parts)
+        assert train + test == held and test == pytest.approx(held / 4, abs=4)
 
 
 @pytest.mark.parametrize("rounds_before", [0, 7])

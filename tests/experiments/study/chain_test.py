@@ -208,6 +208,18 @@ def test_what_starts_from_a_diverged_run_has_diverged(tmp_path):
     assert again.error == f"ValueError: {wanted.replace('diverged', 'failed')}"
 
 
+def test_training_of_earlier_code_does_not_go_on(tmp_path, monkeypatch):
+    (run,) = make_all(tmp_path, a=FIRST)
+    (run.files / "half").write_text("of earlier code")
+    monkeypatch.setattr(identity, "code_of", lambda work: {"changed": "0"})
+    (again,) = make_all(tmp_path, a=FIRST)
+    assert again.status is Status.OK and not (run.files / "half").exists()
+    store.write(run.folder, Status.UNFINISHED, again.record["key"])
+    (run.files / "half").write_text("of this code")
+    make_all(tmp_path, a=FIRST)
+    assert (run.files / "half").exists()
+
+
 # --- The page ---------------------------------------------------------------------------------
 
 

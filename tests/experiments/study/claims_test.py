@@ -51,6 +51,16 @@ def test_who_comes_second_on_another_machine_does_not_write_over_a_claim(tmp_pat
         assert first is not None and claims.read(tmp_path)["pid"] == os.getpid()
 
 
+def test_of_two_that_find_a_lost_claim_the_last_one_has_it(tmp_path, monkeypatch):
+    path, other = tmp_path / "claim.json", {"host": "elsewhere", "pid": 2, "token": "1", "round": 0}
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "0", "round": 3}))
+    os.utime(path, (time.time() - 70,) * 2)
+    monkeypatch.setattr(claims.time, "sleep", lambda _: path.write_text(json.dumps(other)))
+    with claims.claimed(tmp_path) as mine:
+        assert mine is None
+    assert claims.read(tmp_path) == other
+
+
 def test_a_claim_that_ends_while_it_is_looked_at_is_for_the_next_time(tmp_path, monkeypatch):
     path, read = tmp_path / "claim.json", claims.read
     path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "0", "round": 3}))

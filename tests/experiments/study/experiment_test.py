@@ -103,3 +103,16 @@ def test_figures_draw_what_there_is():
     assert lines.draw(found).axes[0].has_data()
     empty = results(c=[{"metrics": {}}])
     assert s.bars("t", "s", panels, xlabel="x", ylabel="y").draw(empty) is None
+
+
+def test_a_point_of_one_seed_takes_no_interval_from_the_others():
+    many = [{"metrics": {"x": x}} for x in (1.0, 2.0, 3.0)]
+    found = results(a=many, b=many)
+    alone = {k: run for k, run in found.runs.items() if k[0] == "a" or k[1] == 0}
+    measures = {0.0: s.metric("a", "x"), 1.0: s.metric("b", "x")}
+    figure = s.lines("t", "", {"line": measures}, xlabel="", ylabel="")
+    (ax,) = figure.draw(Results("quick", found.seeds, alone)).axes
+    (bars,) = ax.containers[0].lines[2]
+    of_three, of_one = bars.get_segments()
+    (_, low), (_, high) = of_three
+    assert high - 2.0 == pytest.approx(2.0 - low) and high > 4.0 and not len(of_one)

@@ -81,6 +81,16 @@ def test_what_failed_is_shown_and_tried_again(harness, make):
     assert "9 ok." in harness.page(make())
 
 
+def test_what_another_program_has_seen_fail_is_not_tried_again(harness, make):
+    task = runner.plan(make(), "smoke", [0], harness.folder)[0]
+    harness.order(fail=0.7)
+    failed = runner.make(task, {}, data_dir=None)
+    assert failed.status is Status.FAILED and harness.calls == 1
+    assert runner.make(task, {}, data_dir=None) == failed and harness.calls == 1
+    runner.make(task, {task.folder: failed.record}, data_dir=None)
+    assert harness.calls == 2
+
+
 def test_missing_data_are_named_and_the_others_run(harness, make):
     made = make(data_sets=("omniglot",))
     runs = harness.run(made, data_dir=str(harness.folder))

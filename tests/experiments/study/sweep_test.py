@@ -66,6 +66,18 @@ def test_options_of_one_method_are_compared_with_the_first_method_not_with_its_o
     assert not sweep._tables(sweep.Settings(), over, over)[-1].places
 
 
+def test_a_picture_has_each_point_on_the_line_of_its_other_settings(monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(sweep.s, "lines", lambda title, shows, of, **_: drawn.update(of))
+    over = sweep.points(["method=fed_prox,hdafl", "rate=2,1", "fed_prox.proximal_strength=0.1"], 1)
+    sweep._lines(over, "accuracy")
+    prox = "fed_prox.proximal_strength=0.1"
+    assert {line: {x: m.cells for x, m in of.items()} for line, of in drawn.items()} == {
+        f"method=fed_prox, {prox}": {x: (f"method=fed_prox, rate={x}, {prox}",) for x in (1, 2)},
+        "method=hdafl": {x: (f"method=hdafl, rate={x}",) for x in (1, 2)},
+    }
+
+
 @pytest.mark.parametrize(
     "over", ["a", "a=", "=1", "a=1,1", "a=log:0:1", "a=uniform:2:1", "a=uniform:x:1"]
 )
