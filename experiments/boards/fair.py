@@ -35,6 +35,7 @@ _RATES = {
     # Inputs are four times as long, so that at 0.3 nearly all of the network's units die.
     "cifar10_embeddings": ("0.01", "0.03", "0.1"),
 }
+_ORDER = ("lowest", "middle", "highest")
 _NEXT_RATES = {
     "fashion_mnist": ("0.01", "0.2", "1"),
     "cifar10_embeddings": ("0.003", "0.06", "0.3"),
@@ -166,6 +167,7 @@ def tables(
     return [
         *(_above(where, b, methods, of) for where, of in groups.items() if of for b in _BASELINES),
         *(_table(setting, _of(setting, methods)) for setting in settings),
+        *(_chosen(methods, of) for of in groups.values() if of and _IID not in of),
     ]
 
 
@@ -176,9 +178,19 @@ def _table(setting: str, methods: Iterable[str]) -> s.Table:
         "Worst 10 % of clients": "worst_decile",
         "New clients": "new_clients",
         "MB per client and round, both ways": ("bytes", s.Form(2, 1e-6)),
-        "Trials that diverged": ("diverged", s.Form(1)),
+        "Of four trials, diverged": ("diverged", s.Form(1)),
     }
     return s.table(setting, {m: f"{setting}/{m}" for m in methods}, columns, s.metric)
+
+
+def _chosen(methods: Iterable[str], settings: Iterable[str]) -> s.Table:
+    def share(method: str, trial: int) -> s.Measure:
+        found = [s.metric(f"{setting}/{method}", "trial") for setting in settings]
+        return s.combined(lambda *of: of.count(trial) / len(of), *found)
+
+    trials = {**{f"{rate} rate": k for k, rate in enumerate(_ORDER, start=1)}, "the fourth": 4}
+    title = "How often each trial was chosen, %, where clients differ"
+    return s.table(title, [*methods], trials, share, s.Form(0, 100.0))
 
 
 def _above(

@@ -106,8 +106,15 @@ EXPERIMENT = s.Experiment(
     figures=[
         s.curves(
             "Accuracy over rounds",
-            "no curves: the table has the best of 2,000 rounds.",
-            {x: {row: (f"{x}/{row}", _ACCURACY) for row in _METHODS} for x in _SETTINGS},
+            "no curves; the table has the best of 2,000 rounds.",
+            {
+                f"{x}, {of}": {row: (f"{x}/{row}", _ACCURACY) for row in rows}
+                for x in _SETTINGS
+                for of, rows in {
+                    "one model": [*_METHODS][:2],
+                    "own models": [*_METHODS][2:],
+                }.items()
+            },
         )
     ],
 )

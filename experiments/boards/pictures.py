@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Board = Mapping[str, Mapping[str, s.Measure]]
+_TICKS = (0, 20, 40, 60, 70, 80, 85, 90, 92, 94, 95, 96, 97, 98, 99)  # Percent.
 
 
 class Values(NamedTuple):
@@ -112,8 +113,9 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
         of, moved = values(board, results), values(sent, results)
         if of is None or moved is None:
             return None
-        accuracy = 100 * np.nan_to_num(of.found).mean(axis=(0, 2))
-        megabytes = moved.found.mean(axis=(0, 2)) / 1e6
+        # Where most methods are, small differences count: the scale is that of the error's log.
+        error = np.maximum(100 * (1 - np.nan_to_num(of.found).mean(axis=(0, 2))), 0.1)
+        accuracy, megabytes = -np.log(error), moved.found.mean(axis=(0, 2)) / 1e6
         figure, ax = _figure(8, 8)
         ax.plot(megabytes, accuracy, "o", markersize=3)
         width, height = np.ptp(megabytes) or 1.0, np.ptp(accuracy) or 1.0
@@ -132,8 +134,13 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
                 ha="right" if is_left else "left",
                 va="center",
                 fontsize="small",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "grey"},
+                arrowprops={
+                    **{"arrowstyle": "-", "linewidth": 0.4, "color": "grey", "shrinkA": 0},
+                    "relpos": (float(is_left), 0.5),
+                },
             )
+        shown = [t for t in _TICKS if error.min() - 1 < 100 - t < error.max() + 5]
+        ax.set_yticks([-np.log(100 - t) for t in shown], list(map(str, shown)))
         ax.set(xlabel="MB that a client receives and sends in a round", ylabel="mean accuracy (%)")
         ax.margins(0.15, 0.1)
         ax.grid(alpha=0.3)

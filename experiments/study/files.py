@@ -8,7 +8,7 @@ from experiments.study.sections import NOT_HERE, Entry, Section
 from tff_het.simulation import records
 
 _CHECKS = ("check", "ours, with interval", "margin", "p (paired t test)", "verdict")
-_SEEDS = re.compile(r" \(\d+ seeds\)")
+_SEEDS = re.compile(r" \(\d+ seeds?\)")
 _COLUMNS = ("table", "row", "column", "paper", "ours", "low", "high", "seeds", "difference", "note")
 
 

@@ -148,8 +148,8 @@ def _runs(shown: Iterable[Section]) -> str:
         return ""
     return (
         f"The {len(hours):,} runs sum to {sum(hours.values()):.1f} hours, two at the same time; "
-        "sections share runs. A commit with + had uncommitted changes. Those with = gave equal "
-        "numbers, to 12 digits, in a repeated sample. Those not in a clone were joined to others."
+        "sections share runs. A + marks uncommitted changes; = joins commits with which a repeated "
+        "sample gave equal numbers, to 12 digits. Later commits have what a clone lacks."
     )
 
 

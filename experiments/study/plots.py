@@ -91,7 +91,8 @@ def curves(
                 (drawn,) = ax.plot(rounds, values.mean(axis=0), label=line)
                 low, high = values.min(axis=0), values.max(axis=0)
                 ax.fill_between(rounds, low, high, alpha=0.15, color=drawn.get_color())
-            ax.set(title=panel, xlabel="round", ylabel=f"{ylabel}, mean and range")
+            shown = ", mean and range" * (len(results.seeds) > 1)
+            ax.set(title=panel, xlabel="round", ylabel=ylabel + shown)
             ax.grid(alpha=0.3)
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
         return figure
