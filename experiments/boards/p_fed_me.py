@@ -92,10 +92,10 @@ def _measured(row: str, column: tuple[str, str], *, best: bool) -> s.Measure | N
 
 _best, _last = (functools.partial(_measured, best=best) for best in (True, False))
 _NOTE = (
-    "Where text and released code differ, both are shown. The partition is the released code's "
-    "one draw; clients count by examples, and rates and strengths are its defaults, but for "
-    "Per-FedAvg's second rate. The text does not say whether the best or the last round is "
-    "printed, nor what was shuffled: here each round shuffles."
+    "Where the published settings and the released code differ, both are shown. The partition is "
+    "the code's one draw; clients count by examples, and rates and strengths are its defaults, but "
+    "for Per-FedAvg's second rate. Whether the best or the last round is published is not known, "
+    "nor what was shuffled: here each round shuffles."
 )
 
 
