@@ -48,7 +48,7 @@ def decode(content: bytes) -> np.ndarray:
             samples = file.read(dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, RuntimeError, ValueError, OverflowError) as error:
         raise UnusableError("undecodable", str(error)) from error
-    if len(samples) < expected or _is_cut_off_wav(content):
+    if len(samples) < expected or _is_cut_off(content):
         raise UnusableError("truncated", f"{len(content)} bytes, and there should be more")
     if not len(samples):
         raise UnusableError("empty", "the file has no samples")
@@ -65,11 +65,15 @@ def _resampled(waveform: np.ndarray, rate: int) -> np.ndarray:
     return soxr.resample(waveform, rate, SAMPLE_RATE)
 
 
-def _is_cut_off_wav(content: bytes) -> bool:
-    """Whether a WAV file is shorter than its header says; libsndfile does not check."""
-    said = int.from_bytes(content[4:8], "little")
+def _is_cut_off(content: bytes) -> bool:
+    """Whether a WAV, AIFF or OGG file is shorter than it says; libsndfile does not check."""
+    if content[:4] == b"OggS":
+        last = content[content.rfind(b"OggS") :]  # Page: flags at 5, lengths of its parts from 27.
+        length = 27 + last[26] + sum(last[27 : 27 + last[26]]) if len(last) > 26 else 27
+        return len(last) < length or not last[5] & 4  # The last page says that it is.
+    said = int.from_bytes(content[4:8], "little" if content[:4] == b"RIFF" else "big")
     is_stream = said >= 0xFFFFFF00  # The length was unknown, as in a pipe.
-    return content[:4] == b"RIFF" and not is_stream and said + 8 > len(content)
+    return content[:4] in (b"RIFF", b"FORM") and not is_stream and said + 8 > len(content)
 
 
 def num_patches(num_samples: int) -> int:

@@ -13,6 +13,7 @@ result exists. A stopped job leaves nothing at --output.
 
 import contextlib
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -176,6 +177,8 @@ def make_job(values: flags.FlagValues) -> job.Job:
     for name, number in _NUMBERS.items():
         if values[name].value is not None:
             number.check(f"--{name}", values[name].value)
+    for name in ("input", "module", "output"):  # Shells leave a ~ behind = as it is.
+        values[name].value = values[name].value and os.path.expanduser(values[name].value)
     if missing := [name for name in ("model", "module", "output") if not values[name].value]:
         raise ValueError(f"--{missing[0]} is needed (--help lists all flags).")
     model = values["model"].value

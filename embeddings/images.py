@@ -22,13 +22,17 @@ def decode(content: bytes | np.ndarray) -> np.ndarray:
         uint8 [height, width, 1 or 3].
 
     Raises:
-      UnusableError: The file is empty or not such an image.
+      UnusableError: The file is empty, cut off or not such an image.
       ValueError: The array has another dtype or shape.
     """
     if isinstance(content, np.ndarray):
         return _colours(content)
     if not content:
         raise UnusableError("empty", "the file has no bytes")
+    if content[:3] == b"GIF" and not content.rstrip(b"\0").endswith(b";"):
+        raise UnusableError("truncated", "a GIF without its end")
+    if content[:2] == b"BM" and _has_colour_table(content):
+        raise UnusableError("undecodable", "a BMP with a table of colours; save it without one")
     try:
         return tf.io.decode_image(content, channels=3, expand_animations=False).numpy()
     except tf.errors.InvalidArgumentError as error:
@@ -103,6 +107,14 @@ class ImageNetwork:
                 " feature vector module."
             )
         return embedded.numpy().astype(np.float32, copy=False)
+
+
+def _has_colour_table(bmp: bytes) -> bool:
+    """Whether a BMP's pixels are numbers of colours, which TensorFlow takes for grey levels."""
+    end, size, bits = (int.from_bytes(bmp[k : k + 2], "little") for k in (10, 14, 28))
+    table = np.frombuffer(bmp[14 + size : end], np.uint8)
+    levels = table[: len(table) // 4 * 4].reshape(-1, 4)[:, :3]
+    return bits <= 8 and bool((levels != np.arange(len(levels))[:, None]).any())
 
 
 def _colours(image: np.ndarray) -> np.ndarray:

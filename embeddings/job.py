@@ -96,10 +96,11 @@ def run(job: Job, options: PipelineOptions) -> Result | None:
         "settings": job.network.settings,
     }
     output = Output(job.output, identity)
-    stopping.clean_ups.append(output.clean)
-    output.clean()
+    output.put_back()
     if output.is_complete(overwrite=job.overwrite):
         return None
+    stopping.clean_ups.append(output.clean)
+    output.clean()
     items = job.source.items()
     if not items:
         raise ValueError("Expected at least one example to embed; found none. Check the input.")

@@ -38,6 +38,7 @@ class Output:
         # Jobs with different results must not share it.
         self.partial = f"{self.path}.partial-{digest.hexdigest()[:8]}"
         self.errors = f"{self.path}.{ERRORS}"
+        self._pattern = f"{glob.escape(self.path)}.partial-{'[0-9a-f]' * 8}"
 
     def is_complete(self, *, overwrite: bool) -> bool:
         """Whether this job's result exists already.
@@ -92,6 +93,8 @@ class Output:
         text = json.dumps(metadata, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
         with tf.io.gfile.GFile(os.path.join(self.partial, embedding_files.METADATA), "w") as file:
             file.write(text)
+        for stray in found - {*metadata["files"]}:  # Half of a shard, of a worker that died.
+            tf.io.gfile.remove(os.path.join(self.partial, stray))
         replaced = self.partial + _REPLACED
         if tf.io.gfile.exists(self.path):
             tf.io.gfile.rename(self.path, replaced)
@@ -99,18 +102,16 @@ class Output:
         if tf.io.gfile.exists(replaced):
             tf.io.gfile.rmtree(replaced)
 
-    def clean(self) -> None:
-        """Removes what this job or killed ones have left beside the folder.
-
-        What one was about to replace is put back.
-        """
-        pattern = f"{glob.escape(self.path)}.partial-{'[0-9a-f]' * 8}"
-        for left in tf.io.gfile.glob(pattern + _REPLACED):
+    def put_back(self) -> None:
+        """Puts back what a killed job was about to replace."""
+        for left in tf.io.gfile.glob(self._pattern + _REPLACED):
             if not tf.io.gfile.exists(self.path):
                 tf.io.gfile.rename(left, self.path)
-            else:
-                tf.io.gfile.rmtree(left)
-        for left in tf.io.gfile.glob(pattern):
+
+    def clean(self) -> None:
+        """Removes what this job or killed ones have left beside the folder, after `put_back`."""
+        self.put_back()
+        for left in tf.io.gfile.glob(self._pattern + "*"):
             tf.io.gfile.rmtree(left)
 
     def _found(self) -> dict[str, Any]:

@@ -38,8 +38,7 @@ class Data:
       partition_seed: Seed of who holds which examples, validation included. Default: --seed.
       initial_examples: Training examples, drawn at random, that no client gets, for a run of
         its own: --method=centralized --pooled=server. Others start from it by --start_from.
-      selection_examples: Training examples, drawn at random, that no client gets and the server
-        evaluates models on (methods opt_fl and mix_fl).
+      selection_examples: Training examples of no client; opt_fl and mix_fl evaluate models on them.
       allow_empty_test: Accept clients without test examples; they are not tested.
       local_test_fraction: Test each client on this share of its own training examples; the data
         set's test examples go to no client. Default: they are split as the training examples are.

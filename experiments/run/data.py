@@ -31,8 +31,9 @@ def _stamp(name: str, data_dir: str | None) -> tuple[tuple[str, int, int], ...]:
     """What tells files from those that were there before: names, times and sizes."""
     if data_dir is None:
         return ()
-    root = Path(data_dir)
-    files = [root, *root.glob("*"), *(root / name).rglob("*")] if root.is_dir() else [root]
+    root = Path(data_dir).expanduser()
+    inside = (file for own in (name, "train", "test") for file in (root / own).rglob("*"))
+    files = [root, *root.glob("*"), *inside] if root.is_dir() else [root]
     found = [(str(file), file.stat()) for file in sorted(files) if file.is_file()]
     return tuple((path, stat.st_mtime_ns, stat.st_size) for path, stat in found)
 

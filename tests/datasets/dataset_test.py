@@ -114,6 +114,9 @@ def test_one_against_rest():
     assert binary.fingerprint() != data.fingerprint()
     with pytest.raises(ValueError, match=r"no single class 'dog' beside others.*Cat, Cough, Bird"):
         data.one_against_rest("dog")
+    letters = make_dataset(class_names=("A", "a", "b"))
+    assert letters.one_against_rest("a").train["y"].tolist() == binary.train["y"].tolist()
+    assert letters.one_against_rest("B").class_names == ("other", "b")
 
 
 def test_with_test_in_train():

@@ -168,7 +168,7 @@ def test_metadata_that_does_not_fit_is_refused(tmp_path, changes, parts):
     save(tmp_path / "embedded", **changes)
     with pytest.raises(ValueError) as error:
         datasets.load("embedded", tmp_path)
-    for part in (*parts, "Cannot use", "--overwrite"):
+    for part in (*parts, "Cannot use", "remove it first"):
         assert part in str(error.value)
 
 
@@ -211,7 +211,7 @@ def test_damaged_records_are_refused(tmp_path, how, parts):
     path.write_bytes(broken(path.read_bytes(), how))
     with pytest.raises(ValueError) as error:
         datasets.load("embedded", tmp_path)
-    for part in (*parts, "Cannot use", "--overwrite"):
+    for part in (*parts, "Cannot use", "remove it first"):
         assert part in str(error.value)
 
 

@@ -22,9 +22,11 @@ def arrays():
 def test_reads_a_file_or_a_folder(tmp_path, in_folder):
     path = tmp_path / "npz" / "data.npz" if in_folder else tmp_path / "mine.npz"
     path.parent.mkdir(exist_ok=True)
-    np.savez(path, **arrays())
+    owners = {"owner_train": 2.0**24 + np.arange(30), "owner_test": np.zeros(12)}
+    np.savez(path, **arrays(), **owners)
     data = datasets.load("npz", tmp_path if in_folder else path)
     assert data.train["x"].dtype == np.float32 and data.train["y"].dtype == np.int32
+    assert len(np.unique(data.train["owner"])) == 30  # Float32 would merge them.
     np.testing.assert_array_equal(data.test["network"], arrays()["network_test"])
     assert data.class_names == ("0", "1", "2")
 

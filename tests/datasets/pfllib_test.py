@@ -76,6 +76,7 @@ def test_pickled_code_is_refused_and_not_run(tmp_path):
     [
         ({"x": np.zeros((2, 3))}, "'y'"),
         ({"x": np.zeros((2, 3)), "y": np.zeros(3, int)}, "dictionary"),
+        ({"x": np.zeros((2, 3)), "y": 3}, "dictionary"),
         ({"x": np.zeros((2, 3)), "y": np.zeros(2)}, "y as integers"),
         ({"x": np.zeros((2, 9)), "y": np.zeros(2, int)}, "examples of one shape"),
         ("text", "dictionary"),

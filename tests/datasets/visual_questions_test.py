@@ -117,7 +117,9 @@ def test_easy_vqa(tmp_path, packed):
     # Each split's image of that number.
     np.testing.assert_array_equal(data.train["x"], [[0, 0, 7], [2, 0, 7], [2, 0, 7]])
     np.testing.assert_array_equal(data.test["x"], [[0, 1, 7]])
+    # Other images than those of training, though files count from 0 in both.
     np.testing.assert_array_equal(data.train["image"], [0, 2, 2])
+    np.testing.assert_array_equal(data.test["image"], [3])
     assert [data.class_names[y] for y in data.train["y"]] == ["red", "yes", "no"]
 
 
@@ -299,9 +301,10 @@ def test_questions_about_digits_have_true_answers():
     for split in ("train", "test"):
         examples, images = getattr(data, split), getattr(digits, split)
         assert len(examples["y"]) == 3 * len(images["y"])
-        np.testing.assert_array_equal(examples["x"], images["x"][examples["image"]])
+        shown = examples["image"] - (0 if split == "train" else len(digits.train["y"]))
+        np.testing.assert_array_equal(examples["x"], images["x"][shown])
         for question, y, label in zip(
-            examples["question"], examples["y"], images["y"][examples["image"]], strict=True
+            examples["question"], examples["y"], images["y"][shown], strict=True
         ):
             words = [data.vocabulary[n] for n in question if n]
             if words[0] == "which":

@@ -44,6 +44,7 @@ def test_any_rate_and_channels_become_16_khz_mono(rate, channels):
     [
         ({"format": "FLAC"}, 1e-4),
         ({"format": "OGG"}, 0.05),
+        ({"format": "AIFF"}, 1e-4),
         ({"subtype": "PCM_U8"}, 0.01),
         ({"subtype": "PCM_24"}, 1e-6),
         ({"subtype": "FLOAT"}, 1e-7),
@@ -54,6 +55,7 @@ def test_formats(options, tolerance):
     np.testing.assert_allclose(waveform[500:15_500], sine(16_000)[500:15_500], atol=tolerance)
 
 
+LONG_OGG = encoded(sine(160_000), format="OGG")
 BROKEN = {
     "no bytes": (b"", "empty"),
     "no samples": (encoded(np.zeros(0)), "empty"),
@@ -61,6 +63,9 @@ BROKEN = {
     "header alone": (encoded(sine(16_000), format="FLAC")[:30], "undecodable"),
     "half a FLAC": (encoded(sine(16_000), format="FLAC")[:5_000], "undecodable"),
     "half a WAV": (encoded(sine(16_000))[:5_000], "truncated"),
+    "half an AIFF": (encoded(sine(16_000), format="AIFF")[:5_000], "truncated"),
+    "half an OGG": (LONG_OGG[: len(LONG_OGG) // 2], "truncated"),
+    "an OGG without its last bytes": (encoded(sine(16_000), format="OGG")[:-10], "truncated"),
     "a rate of 1 Hz": (encoded(sine(16_000), rate=1), "undecodable"),
     "a rate of 2 GHz": (encoded(sine(16_000), rate=2_000_000_000), "undecodable"),
     "NaN": (encoded(np.array([0.0, np.nan] * 9_000), subtype="FLOAT"), "not_finite"),

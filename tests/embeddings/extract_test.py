@@ -263,12 +263,15 @@ def test_a_job_that_fails_leaves_what_was_there(call, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "out"]
 
 
-def test_what_a_killed_job_has_left_is_removed(call, tmp_path):
+def test_what_a_killed_job_has_left_is_removed_by_one_that_writes(call, tmp_path):
     left = tmp_path / "out.partial-01234567"
     left.mkdir()
     (left / "embeddings-00000-of-00003.tfrecord").write_bytes(b"some")
     assert call()[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "out"]
+    left.mkdir()
+    assert call()[0] == 0 and call("--short_clips=skip")[0] == 2  # There is nothing to write.
+    assert left.exists()
 
 
 @pytest.mark.slow
@@ -466,3 +469,8 @@ def test_a_folder_that_has_lost_files_is_not_published(tmp_path):
     with pytest.raises(OSError, match=r"has lost a\.tfrecord: is the same job running twice"):
         output.finish({"files": {"a.tfrecord": 1}}, [])
     assert not (tmp_path / "out").exists()
+    for name in ("a.tfrecord", "a.tfrecord.half-of-it"):
+        (pathlib.Path(output.partial) / name).write_bytes(b"")
+    output.finish({"files": {"a.tfrecord": 1}}, [])
+    left = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert left == ["a.tfrecord", "errors.jsonl", "metadata.json"]

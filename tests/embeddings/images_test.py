@@ -1,10 +1,12 @@
 """Images: what files and arrays become, and what networks make of them."""
 
 import dataclasses
+import io
 import subprocess
 import sys
 
 import numpy as np
+import PIL.Image
 import pytest
 import tensorflow as tf
 
@@ -18,6 +20,20 @@ from embeddings.sources import RegisteredDataset
 def picture(height=6, width=4, channels=3, seed=0):
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+def saved(form: str, *, palette: bool = False) -> bytes:
+    image, buffer = PIL.Image.fromarray(picture(40, 40)), io.BytesIO()
+    (image.quantize(16) if palette else image).save(buffer, form)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("form", ["GIF", "BMP"])
+def test_other_formats_are_read(form):
+    assert images.decode(saved(form)).shape == (40, 40, 3)
+    grey = io.BytesIO()
+    PIL.Image.fromarray(picture(40, 40)[..., 0]).save(grey, "BMP")
+    np.testing.assert_array_equal(images.decode(grey.getvalue())[..., 1], picture(40, 40)[..., 0])
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -41,6 +57,8 @@ def test_jpeg_is_about_the_same():
         (b"", "empty"),
         (b"not an image", "undecodable"),
         (tf.io.encode_png(picture(40, 40)).numpy()[:900], "undecodable"),
+        (saved("GIF")[:-20], "truncated"),
+        (saved("BMP", palette=True), "undecodable"),
     ],
 )
 def test_broken_files_are_unusable(content, reason):

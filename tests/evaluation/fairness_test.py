@@ -197,6 +197,10 @@ def test_each_client_is_scored_by_its_own_model(population):
         )
     ]
     assert sizes == [5, 8]
+    nothing = {name: column[:0] for name, column in population[0].test.items()}
+    untested = Population([Client("c", population[0].train, nothing, nothing)])
+    (one,) = fairness.score(process, state, untested, kept.__getitem__, ("sex",))
+    assert one.representation.shape == (0, 5)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ _STATISTICS_ROWS = 1_000_000
 class Dataset:
     """Train and test examples of one data set, checked once, here.
 
-    The arrays are held as read-only views: what a `Dataset` holds cannot change behind the back of
-    those who took its `fingerprint`.
+    The arrays are held as read-only views, and their `fingerprint` is taken once: do not write to
+    the originals afterwards.
 
     Attributes:
       name: The name under which the data set is registered.
@@ -82,23 +82,25 @@ class Dataset:
         """Returns the binary task of telling one class (1) from all others (0).
 
         Args:
-          label: The class's name; capital letters do not matter.
+          label: The class's name; capital letters matter only where names differ in nothing else.
 
         Raises:
           ValueError: There is no such class, or no other.
         """
-        names = [name.lower() for name in self.class_names]
-        if names.count(label.lower()) != 1 or len(names) < 2:
+        names = list(self.class_names)
+        if label not in names:
+            names, label = [name.lower() for name in names], label.lower()
+        if names.count(label) != 1 or len(names) < 2:
             raise ValueError(
                 f"Data set {self.name!r} has no single class {label!r} beside others; it has: "
                 f"{', '.join(self.class_names)}."
             )
-        index = names.index(label.lower())
+        index = names.index(label)
         train, test = (
             {**examples, "y": (examples["y"] == index).astype(np.int32)}
             for examples in (self.train, self.test)
         )
-        rest = "other" if names[index] != "other" else "rest"
+        rest = "other" if names[index].lower() != "other" else "rest"
         class_names = (rest, self.class_names[index])
         return dataclasses.replace(self, train=train, test=test, class_names=class_names)
 

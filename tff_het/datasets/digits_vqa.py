@@ -24,7 +24,8 @@ def load(data_dir: pathlib.Path | None) -> Dataset:
       data_dir: Not used.
 
     Returns:
-      As `visual_questions.dataset`; `x` uint8 [n, 8, 8, 1], `image` the row in `digits`.
+      As `visual_questions.dataset`; `x` uint8 [n, 8, 8, 1], `image` the row in `digits`, those of
+      test behind those of train.
     """
     data = digits.load(data_dir)
     rng = np.random.default_rng(_SEED)

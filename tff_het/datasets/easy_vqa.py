@@ -18,7 +18,7 @@ _HOW = (
 _HOW_IMAGES = (
     "Compute it with python -m embeddings.extract --input=<data_dir>/easy_vqa/data"
     " --output=<data_dir>/easy_vqa/embeddings, of the unpacked images (embeddings/README.md has the"
-    " command); if it is there but damaged, add --overwrite."
+    " command); if it is there but damaged, remove it first."
 )
 
 
@@ -66,7 +66,7 @@ def _unpack(path: pathlib.Path, names: tuple[str, ...]) -> dict[str, bytes]:
                 content = archive.extractfile(member) if name in names else None
                 if content is not None:
                     found[name] = content.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, KeyError, OSError, zlib.error) as error:
         raise files.corrupt(path, "a whole .tar.gz", error) from error
     missing = [name for name in names if name not in found]
     if missing:

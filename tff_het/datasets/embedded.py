@@ -7,7 +7,7 @@ from tff_het.datasets.dataset import Dataset
 
 _HOW = (
     "Compute it with python -m embeddings.extract --output=<data_dir>/{name} (embeddings/README.md"
-    " has the commands); if it is there but damaged, add --overwrite."
+    " has the commands); if it is there but damaged, remove it first."
 )
 
 

@@ -54,4 +54,4 @@ def _converted(path: pathlib.Path, key: str, column: str, array: np.ndarray) -> 
             raise files.corrupt(path, f"{key} as integers [n], n > 0", list(array.shape))
         return files.whole_numbers(path, key, array)
     with np.errstate(over="ignore"):  # What becomes infinite is refused by `Dataset`.
-        return array.astype(np.float32) if array.dtype == np.float64 else array
+        return array.astype(np.float32) if (column, array.dtype) == ("x", np.float64) else array

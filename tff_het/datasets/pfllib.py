@@ -89,7 +89,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     # A damaged file leads to errors of zipfile, pickle and others: all mean the same here.
     except Exception as error:
         raise files.corrupt(path, expected, str(error) or repr(error)) from error
-    if x.dtype.kind not in "fiu" or x.ndim < 2 or len(x) != len(y):
+    if x.dtype.kind not in "fiu" or x.ndim < 2 or y.ndim != 1 or len(x) != len(y):
         raise files.corrupt(path, expected, f"x {x.dtype} {x.shape}, y {y.shape}")
     x = x.astype(np.float32)
     labels = files.whole_numbers(path, "y", y)

@@ -111,7 +111,8 @@ def dataset(
     Returns:
       `x`, the image, once for each question about it; `question` int32 [n, words], its words in
       the vocabulary of the training questions, up to 16 (fewer, if no training question has that
-      many); `y`, the answer; `image` int32, the image's number.
+      many); `y`, the answer; `image` int32, the image's number. Where train and test number their
+      images alike, those of test come behind those of train.
 
     Raises:
       ValueError: A split has no questions, or they are about images that are not there.
@@ -129,12 +130,15 @@ def dataset(
     known = vocabulary(texts["train"])
     length = min(_MAX_WORDS, max(len(words(text)) for text in texts["train"]))
     number = {answer: index for index, answer in enumerate(answers)}
+    numbers = {split: {question.image for question in asked[split]} for split in asked}
+    shared = numbers["train"] & numbers["test"]
+    first = {"train": 0, "test": 1 + max(numbers["train"]) if shared else 0}
     columns = {
         split: {
             "x": images[split].x[[images[split].rows[question.image] for question in questions]],
             "question": encode(texts[split], known, length),
             "y": np.array([number[question.answer] for question in questions], np.int32),
-            "image": np.array([question.image for question in questions], np.int32),
+            "image": np.array([first[split] + one.image for one in questions], np.int32),
         }
         for split, questions in asked.items()
     }

@@ -29,7 +29,7 @@ _HOW = (
 _HOW_IMAGES = (
     "Compute it with python -m embeddings.extract --input=COCO --output=<data_dir>/vqa/embeddings,"
     " where COCO/train/ holds train2014/ and COCO/test/ holds val2014/ (embeddings/README.md has"
-    " the command); if it is there but damaged, add --overwrite."
+    " the command); if it is there but damaged, remove it first."
 )
 
 

@@ -5,6 +5,7 @@ network, and of *post-fit* classifiers that are fitted afterwards on the represe
 bad adversary is not taken for a fair representation (Liang et al. 2019, §3.3).
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -119,10 +120,15 @@ def score(
                 scores=logits[:, 1] - logits[:, 0],
                 protected={name: np.asarray(examples[name]) for name in attributes},
                 adversary={name: adversary[:, k] for k, name in enumerate(attributes)},
-                representation=outputs[REPRESENTATION].reshape(len(examples["y"]), -1),
+                representation=_flat(outputs[REPRESENTATION]),
             )
         )
     return scored
+
+
+def _flat(x: np.ndarray) -> np.ndarray:
+    """[n, ...] as [n, numbers of one], also where n is 0."""
+    return x.reshape(len(x), math.prod(x.shape[1:]))
 
 
 def auc(truths: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> Auc:
