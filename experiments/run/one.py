@@ -127,6 +127,8 @@ def train_method(
     identity, total = processes.identity(made, name), made.settings.rounds
     done = rounds_done(folder, made, identity)
     folder.mkdir(parents=True, exist_ok=True)
+    if done < total:  # Those of a shorter run: no other is to start from them.
+        (folder / start.FILE).unlink(missing_ok=True)
     records.write_atomically(folder / "flags.txt", made.config.flagfile(name))
     course = processes.course(made, name, process)
     # A bar redraws its line, which a file cannot: there, it would be a line each time.
@@ -135,7 +137,13 @@ def train_method(
     with tqdm(total=total, initial=done, desc=name, unit="round", **look) as bar:
 
         def told(row: Mapping[str, Any], seconds: float) -> None:
-            _show(bar, row, seconds)
+            shown = {"loss": f"{row['train_loss']:.3f}"}
+            if (accuracy := row.get("local_test_accuracy_mean")) is not None:  # Not in every round.
+                shown["accuracy"] = f"{accuracy:.3f}"
+            shown["MB"] = f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.2f}"
+            shown["s"] = f"{seconds:.2f}"
+            bar.set_postfix(shown, refresh=False)
+            bar.update()
             on_round(int(row["round"]))
 
         result = loop.train(
@@ -172,16 +180,6 @@ def train_method(
         )
         sys.exit(128 + result.stopped_by)
     return result
-
-
-def _show(bar: tqdm, row: Mapping[str, Any], seconds: float) -> None:
-    shown = {"loss": f"{row['train_loss']:.3f}"}
-    if (accuracy := row.get("local_test_accuracy_mean")) is not None:  # Not in every round.
-        shown["accuracy"] = f"{accuracy:.3f}"
-    shown["MB"] = f"{(row['bytes_up'] + row['bytes_down']) / 1e6:.2f}"
-    shown["s"] = f"{seconds:.2f}"
-    bar.set_postfix(shown, refresh=False)
-    bar.update()
 
 
 def compare(processes: Mapping[str, FederatedProcess], made: setup.Setup, folder: Path) -> None:

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from experiments.run import processes, setup
 from experiments.run.config import RunConfig
-from tff_het.attacks import observation
+from tff_het import clients as clients_module
+from tff_het.attacks import attacker, observation
 from tff_het.simulation import loop, runtime
 from tff_het.simulation import start as starts
 
@@ -61,6 +62,39 @@ def test_as_in_a_run_of_all_rounds(method, rounds, rounds_before):
         assert_same(seen.private, result.client_states.get(seen.client, result.state))
         assert_same(seen.before, before.weights)
         assert not np.array_equal(seen.after.trainable[0], seen.before.trainable[0])
+
+
+def test_clients_may_hold_more_columns_than_the_network_reads():
+    made = setup.make(RunConfig.of(**{**FLAGS, "method": "fed_avg", "rounds": "1"}))
+    ((_, process),) = processes.build(made).items()
+
+    def more(client):
+        splits = {name: getattr(client, name) for name in ("train", "validation", "test")}
+        wider = {
+            k: {"y": of["y"], "row": np.arange(len(of["y"])), **of} for k, of in splits.items()
+        }
+        return dataclasses.replace(client, **wider)
+
+    clients = clients_module.Population(map(more, made.population))
+    observed = (
+        observation.last_round(process, of, made.schedule, made.settings)
+        for of in (clients, made.population)
+    )
+    assert_same(*(one.new_weights for one in observed))
+
+
+def test_private_parts_are_the_victims_own_where_statistics_are_local_too():
+    more = {"model": "cnn_edge_digits_bn", "method": "ditto", "local_statistics": "true"}
+    made = setup.make(RunConfig.of(**{**FLAGS, **more, "rounds": "1"}))
+    ((_, process),) = processes.build(made).items()
+    seen, *_ = observation.last_round(
+        process, made.population, made.schedule, made.settings
+    ).clients
+    own = {"own_examples": made.population[0].train, "training": made.training, "seed": 0}
+    found = attacker.Attacker(process, process.initialize(), local=attacker.PRIVATE, **own)
+    weights = found.reconstruct(seen).weights.trainable
+    assert_same(weights, seen.private.work.weights.trainable)
+    assert not np.array_equal(weights[0], seen.model.trainable[0])
 
 
 def test_the_last_round_has_to_be_known():

@@ -44,6 +44,13 @@ def test_chance_and_certainty():
     assert threshold.on_losses(outputs(100, 50.0)) == (1.0, 1.0)
 
 
+def test_of_tied_losses_all_thresholds_count():
+    level = np.linspace(-2, 2, 500)
+    logits = np.tile(np.stack([level, -level], axis=1), [2, 1])
+    tied = Outputs(logits, np.zeros(1000, int), np.repeat([True, False], 500))
+    assert threshold.on_losses(tied).true_positives == pytest.approx(0.01)
+
+
 def test_against_tensorflow_privacy():
     package = "tensorflow_privacy.privacy.privacy_tests.membership_inference_attack"
     reason = "tensorflow-empirical-privacy, with scikit-learn before 1.7, is not installed"

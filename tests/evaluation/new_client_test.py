@@ -118,3 +118,9 @@ def test_what_cannot_be_fitted():
         NewClient(cgau, TRAINING).fit(
             server.weights, cgau.init_state(0, SEED, server), examples(0), seed=(0, 0)
         )
+    for name in ("x", "y"):
+        few = {**examples(9), name: examples(9)[name][:5]}
+        with pytest.raises(ValueError, match="examples, others have"):
+            NewClient(cgau, TRAINING).fit(
+                server.weights, cgau.init_state(0, SEED, server), few, seed=(0, 0)
+            )

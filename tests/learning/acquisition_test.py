@@ -409,11 +409,11 @@ def test_acquisitions_have_seeds_of_their_own(dropped):
     ("changes", "message"),
     [
         ({"function": "entropy"}, "one of random, max_entropy, bald, variation_ratios; found 'ent"),
-        ({"size": 0}, "size must be positive, found 0"),
-        ({"per_round": 0}, "per_round must be positive, found 0"),
-        ({"pool_size": 0}, "pool_size must be positive, found 0"),
-        ({"dropout_samples": 0}, "dropout_samples must be positive, found 0"),
-        ({"kept_per_class": -1}, "kept_per_class must not be negative, found -1"),
+        ({"size": 2.5}, "size: expected a whole number from 1 to .* found 2.5"),
+        ({"per_round": 0}, "per_round: expected a whole number from 1 to .* found 0"),
+        ({"pool_size": float("nan")}, "pool_size: expected a whole number from 1 to .* found nan"),
+        ({"dropout_samples": 0}, "dropout_samples: expected a whole number from 1 to .* found 0"),
+        ({"kept_per_class": -1}, "kept_per_class: expected a whole number from 0 to .* found -1"),
         ({"size": 5, "pool_size": 4}, "of 5 examples does not fit a pool of 4"),
     ],
 )

@@ -12,6 +12,7 @@ import tensorflow as tf
 from tff_het.backend.names import keras, tff
 from tff_het.learning.client_work import ClientState, Download
 from tff_het.learning.local_training import LocalTraining
+from tff_het.learning.server_step import apply_update
 from tff_het.learning.steps import fit
 from tff_het.learning.works import local_sgd
 from tff_het.models import keras_model
@@ -389,6 +390,8 @@ def test_a_round_too_short_for_a_step_against_the_adversary_is_refused():
 def test_keras_optimizers_are_refused():
     with pytest.raises(TypeError, match=r"tff.learning.optimizers .* found SGD"):
         settings(keras.optimizers.SGD(0.1), epochs=1)
+    with pytest.raises(TypeError, match=r"tff.learning.optimizers .* found SGD"):
+        apply_update(None, keras.optimizers.SGD(0.1))
 
 
 def test_gradients_of_unused_variables_are_zero():

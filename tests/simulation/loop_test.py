@@ -435,6 +435,19 @@ def test_signal_ends_the_run_after_the_round(train, reference, tmp_path, number)
     assert tables(tmp_path) == reference
 
 
+@pytest.mark.parametrize("checkpoint_every", [1, 4])
+def test_signal_after_a_round_begins_no_other(train, reference, tmp_path, checkpoint_every):
+    def on_round(row, _):
+        if row["round"] == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    result = train(tmp_path, on_round=on_round, checkpoint_every=checkpoint_every)
+    assert (result.rounds, result.stopped_by) == (3, signal.SIGTERM)
+    assert saved_round(tmp_path) == 3 and len(rows(tmp_path)) == 3
+    train(tmp_path)
+    assert tables(tmp_path) == reference
+
+
 def test_without_a_folder_a_signal_interrupts(train):
     """There is nothing to go on from: half a training must not pass for a whole one."""
 
@@ -481,6 +494,31 @@ def test_population_may_grow(train, make_population, population, tmp_path):
     assert list(result.evaluation.local["test"].rounds) == [2, 0, 4, 0, 2]
     kept = [r.client_states._states[0].model.trainable for r in (first, result)]
     tf.nest.map_structure(np.testing.assert_array_equal, *kept)  # By index.
+    before = tables(tmp_path)
+    grown = population.grown_by([dataclasses.replace(population[0], id="new", group="other")])
+    with pytest.raises(CheckpointError, match="has the columns round,"):
+        train(tmp_path, clients=grown, schedule=lambda r: [5], rounds=6)
+    assert tables(tmp_path) == before
+
+
+def test_what_failed_before_its_first_round_leaves_no_settings(train, reference, tmp_path):
+    with pytest.raises(ValueError, match="A round's clients are different ones"):
+        train(tmp_path, schedule=lambda r: [99], config={"seed": 4})
+    train(tmp_path)
+    assert tables(tmp_path) == reference
+
+
+@pytest.mark.parametrize("drawn", [[], [0, 0], [NUM_CLIENTS]])
+def test_evaluated_clients_are_checked(train, drawn):
+    with pytest.raises(ValueError, match="one or more different ones from 0 to 4"):
+        train(rounds=2, evaluation_cohorts=lambda r: drawn)
+
+
+def test_closed_states_say_so(train, tmp_path):
+    result = train(tmp_path, states_in_memory=False)
+    with pytest.raises(CheckpointError, match="was closed: read clients' states before that"):
+        result.client_states.get(0, result.state)
+    result.client_states.close()
 
 
 # --- Until a goal -----------------------------------------------------------------------------
@@ -642,3 +680,5 @@ def test_settings_are_checked(name):
             ValueError, match=f"{name}: expected a whole number from 1 .*found {wrong}"
         ):
             Settings(**{"rounds": 1, "seed": 0, name: wrong})
+    with pytest.raises(ValueError, match="seed: expected a whole number"):
+        Settings(rounds=1, seed=1.5)

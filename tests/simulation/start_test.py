@@ -159,6 +159,10 @@ def test_clients_keep_their_own_where_it_is_local(make_process, train, personal)
         wanted = personal.clients.get(client, personal.values)
         assert_same(own_values(process, state), {path: wanted[path] for path in LOCAL})
         assert state.rounds == int(client != 3)  # 0 would say that it has nothing of its own.
+    wide = {path: value.astype(np.float64) for path, value in personal.clients[2].items()}
+    again = train(dataclasses.replace(personal, clients={2: wide}), cohorts.always(1))
+    state = again.client_states.get(2, again.state)
+    assert {v.dtype for v in state.model.trainable} == {np.dtype(np.float32)}
     assert not np.array_equal(personal.clients[0][LOCAL[0]], personal.clients[2][LOCAL[0]])
     assert not np.array_equal(personal.clients[0][LOCAL[0]], personal.values[LOCAL[0]])
 

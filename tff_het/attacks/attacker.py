@@ -105,7 +105,7 @@ class Attacker:
         if self.local == PRIVATE:
             if seen.private is None:
                 raise ValueError("Private part not seen: ask for it by observe(private=True).")
-            local = any(spec.local for spec in self.process.model.specs)
+            local = any(spec.local and spec.trainable for spec in self.process.model.specs)
             if local or not tf.nest.flatten(seen.private.work):
                 return Reconstructed(seen.client, seen.model, seen.private)
             # It keeps a model of its own; what it would fine-tune first, it has just trained.

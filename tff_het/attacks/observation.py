@@ -5,7 +5,6 @@ The one place at which attacks come by anything of a client. What the process ke
 asked for explicitly.
 """
 
-import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ import tensorflow as tf
 
 from tff_het.backend.names import tff
 from tff_het.clients import Population
+from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.process import FederatedProcess, ServerState
 from tff_het.models.model import Weights
@@ -149,7 +149,8 @@ def last_round(
             states.put(0, start.client_states(process, settings.seed, state, len(population)))
     round_num = before + (0 if start is None else start.rounds)
     cohort = schedule(round_num)
-    examples = {client: collections.OrderedDict(population[client].train) for client in cohort}
+    spec = process.model.example_spec
+    examples = {client: example_files.checked(population[client].train, spec) for client in cohort}
     of = (cohort, round_num, settings.seed, examples, lambda client: states.get(client, state))
     clients = feeding.arguments(feeding.cohort_inputs(*of), list(examples.values()))
     states.close()

@@ -42,7 +42,11 @@ def on_losses(outputs: Outputs) -> Threshold:
     """
     log_p = outputs.log_probabilities()
     of_label = log_p[np.arange(len(log_p)), outputs.labels]
-    false_positives, true_positives, _ = metrics.roc_curve(outputs.member, of_label)
+    false_positives, true_positives, _ = metrics.roc_curve(
+        outputs.member,
+        of_label,
+        drop_intermediate=False,  # Losses may be tied.
+    )
     allowed = false_positives <= LOW_FALSE_POSITIVE_RATE
     return Threshold(
         float(metrics.auc(false_positives, true_positives)), float(true_positives[allowed].max())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from tff_het.learning import example_files
 from tff_het.learning.client_work import ClientState
 from tff_het.learning.local_training import LocalTraining
 from tff_het.learning.process import FederatedProcess
@@ -54,17 +55,14 @@ class NewClient:
           client: The client's index.
 
         Raises:
-          ValueError: If there are no examples.
+          ValueError: If there are no examples, or columns do not fit the model's `example_spec`.
         """
-        if not len(examples["y"]):
+        columns = example_files.checked(examples, self._process.model.example_spec)
+        if not len(columns["y"]):
             raise ValueError("A client needs at least one example to train on, found 0.")
-        columns = {
-            name: tf.convert_to_tensor(examples[name], spec.dtype)
-            for name, spec in self._process.model.example_spec.items()
-        }
         after = self._fit(
             tf.nest.map_structure(tf.convert_to_tensor, Variables(weights, state.model)),
-            columns,
+            tf.nest.map_structure(tf.convert_to_tensor, dict(columns)),
             tf.constant(client, tf.int32),
             tf.convert_to_tensor(state.rounds, tf.int32),
             tf.constant(seed, tf.int32),

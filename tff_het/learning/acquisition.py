@@ -28,6 +28,7 @@ import tensorflow as tf
 from tff_het import seeding
 from tff_het.learning import mc_dropout
 from tff_het.models.model import ClientContext, Model, Variables
+from tff_het.numbers import INT32, Number
 
 RANDOM, BALD = "random", "bald"
 
@@ -94,11 +95,9 @@ class Acquisition:
                 f"The acquisition function must be one of {', '.join(NAMES)}; found "
                 f"{self.function!r}."
             )
-        for name in ("size", "per_round", "pool_size", "dropout_samples"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, found {getattr(self, name)}.")
-        if self.kept_per_class < 0:
-            raise ValueError(f"kept_per_class must not be negative, found {self.kept_per_class}.")
+        for name in ("size", "per_round", "pool_size", "dropout_samples", "kept_per_class"):
+            least = 0 if name == "kept_per_class" else 1
+            Number(least, INT32, is_whole=True).check(name, getattr(self, name))
         if self.size > self.pool_size:
             raise ValueError(
                 f"An acquisition of {self.size} examples does not fit a pool of {self.pool_size}."

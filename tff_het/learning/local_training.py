@@ -23,6 +23,15 @@ _LIMITS = {
 _MOST_EXAMPLES = 50_000_000  # Of a client's round, whose order is laid out before its first step.
 
 
+def check_optimizer(optimizer: Any) -> None:
+    """Raises TypeError for what is none of TFF's."""
+    if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
+        raise TypeError(
+            "optimizer must come from tff.learning.optimizers (Keras optimizers hold variables and "
+            f"cannot run inside federated computations), found {type(optimizer).__name__}."
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class LocalTraining:
     """Settings of local SGD.
@@ -72,11 +81,7 @@ class LocalTraining:
                 number.check(name, value)
         if self.at_most_one_pass and self.steps is None:
             raise ValueError("at_most_one_pass limits `steps`, which is not given.")
-        if not isinstance(self.optimizer, tff.learning.optimizers.Optimizer):
-            raise TypeError(
-                "optimizer must come from tff.learning.optimizers (Keras optimizers hold variables "
-                f"and cannot run inside a client's work), found {type(self.optimizer).__name__}."
-            )
+        check_optimizer(self.optimizer)
 
     def within(self, largest: int) -> "LocalTraining":
         """Returns these settings for clients of at most `largest` examples.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tff_het.backend.names import tff
+from tff_het.learning.local_training import check_optimizer
 from tff_het.models.model import Model, Weights
 
 
@@ -36,6 +37,7 @@ def apply_update(model: Model, optimizer=None) -> ServerStep:
       optimizer: Any of `tff.learning.optimizers`.
     """
     optimizer = optimizer or tff.learning.optimizers.build_sgdm(learning_rate=1.0)
+    check_optimizer(optimizer)
 
     def initial():
         return optimizer.initialize(model.tensor_specs.global_weights.trainable)

@@ -155,9 +155,7 @@ class Checkpoints:
         if not tables:
             for statement in _SCHEMA:
                 self._db.execute(statement)
-            about = {"format": str(_FORMAT), "config": json.dumps(dict(config))}
-            about["checksum"] = str(_checksum(about["config"]))
-            self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            self._put_about(config)
         self._commit()
         self._inode = self._path.stat().st_ino
         self._check_file()
@@ -175,7 +173,10 @@ class Checkpoints:
         self._check_completeness()
         saved, wanted = json.loads(about["config"]), json.loads(json.dumps(dict(config)))
         different = [k for k in {**saved, **wanted} if saved.get(k) != wanted.get(k)]
-        if different:
+        if different and self.latest_round() is None:  # No round of that run was kept.
+            self._put_about(config)
+            self._commit()
+        elif different:
             told = {k: f"{k}: {saved.get(k)!r} there, {wanted.get(k)!r} now" for k in different}
             for name in [name for name in told if name.endswith("_fingerprint")]:
                 told[name] = f"another content of {name.removesuffix('_fingerprint')}"
@@ -184,6 +185,11 @@ class Checkpoints:
                 f"Give another output folder, or delete this one: {self._path} belongs to a run "
                 f"with other settings ({changes})."
             )
+
+    def _put_about(self, config: Mapping[str, Any]) -> None:
+        about = {"format": str(_FORMAT), "config": json.dumps(dict(config))}
+        about["checksum"] = str(_checksum(about["config"]))
+        self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
     def _check_file(self) -> None:
         # SQLite itself takes what is missing of the last page for zeros.
@@ -264,7 +270,12 @@ class Checkpoints:
     def _error(self, error: Exception) -> CheckpointError:
         """What SQLite says, and what to do."""
         if "locked" in str(error):
-            return CheckpointError(f"{self._path} is in use by another process.")
+            return CheckpointError(
+                f"{self._path} is in use by another process, or by a result of this one that has "
+                "not been closed."
+            )
+        if isinstance(error, sqlite3.ProgrammingError):
+            return CheckpointError(f"{self._path} was closed: read clients' states before that.")
         if str(error) in ("disk I/O error", "database or disk is full"):
             return CheckpointError(
                 f"{self._path} cannot be written ({error}). Make room: the same command goes on."
@@ -323,12 +334,13 @@ class Checkpoints:
             self._commit()
 
     def close(self) -> None:
-        """Closes the file; what was put since the last save is dropped."""
-        if self._db.in_transaction:  # Not if an interrupt came between two of them.
-            self._db.execute("ROLLBACK")
-        # A killed program's: SQLite leaves it where nothing was written since. Still locked here.
-        Path(f"{self._path}-journal").unlink(missing_ok=True)
-        self._db.close()
+        """Closes the file, unless it is; what was put since the last save is dropped."""
+        with contextlib.suppress(sqlite3.ProgrammingError):  # It was closed before.
+            if self._db.in_transaction:  # Not if an interrupt came between two of them.
+                self._db.execute("ROLLBACK")
+            # A killed program's: SQLite leaves it where nothing was written since. Still locked.
+            Path(f"{self._path}-journal").unlink(missing_ok=True)
+            self._db.close()
 
 
 def _checksum(*values: int | str | bytes | None) -> int:

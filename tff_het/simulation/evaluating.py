@@ -101,7 +101,12 @@ class Evaluator:
 
     def __call__(self, state: ServerState, states: ClientStates) -> Evaluation:
         everyone: Sequence[int] = range(len(self._population))
-        clients = everyone if self._cohorts is None else self._cohorts(int(state.round))
+        clients = everyone
+        if self._cohorts is not None:
+            clients, n = self._cohorts(int(state.round)), len(everyone)
+            if not 0 < len(clients) == len({*clients}) or not all(0 <= c < n for c in clients):
+                expected = f"Clients evaluated are one or more different ones from 0 to {n - 1}"
+                raise ValueError(f"{expected}: {clients}.")
 
         def test(splits: Sequence[str], adapt: bool = True) -> Mapping[str, LocalTest]:
             return local_tests(

@@ -81,6 +81,7 @@ class Settings:
         tracking.check(self.tracking)
         for name in ("rounds", "eval_every", "checkpoint_every"):
             Number(1, INT32, is_whole=True).check(name, getattr(self, name))
+        Number(0, 2**63 - 1, is_whole=True).check("seed", self.seed)
 
 
 class Result(NamedTuple):
@@ -88,7 +89,8 @@ class Result(NamedTuple):
 
     Attributes:
       state: The server's state.
-      client_states: The clients'.
+      client_states: The clients'. Those of a folder are read from its checkpoint file, which is in
+        use until they are closed.
       rounds: Rounds done, fewer than asked for where a signal stopped the run or the goal was
         reached.
       evaluation: After the last round; None where the run was stopped.
@@ -178,7 +180,7 @@ def train(
     try:
         training.begin(start)
         with StopRequest(listen=folder is not None) as stop:
-            while not training.is_over():
+            while not training.is_over(stop):
                 row, seconds = training.round(schedule, stop, on_evaluation)
                 if on_round is not None:
                     on_round(row, seconds)
@@ -245,8 +247,14 @@ class _Training:
             own = start.client_states(process, settings.seed, self._state, self._num_clients)
             self.states.put(0, own)
 
-    def is_over(self) -> bool:
-        """Whether no further round is to be begun."""
+    def is_over(self, stop: StopRequest | None = None) -> bool:
+        """Whether no further round is to be begun; a late request to stop has the last one kept."""
+        if stop and not self._stopping:
+            self._stopping = True
+            if self._rows and self._records is not None:
+                self._writer.wait()
+                self.states.write(self._done, self.states.take_changed())
+                self._records.save(self._done, self._state)
         return self._done == self._settings.rounds or self._stopping or self._reached
 
     def round(

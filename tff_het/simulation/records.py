@@ -14,7 +14,7 @@ from typing import Any
 
 from tff_het import writing
 from tff_het.simulation import tracking as trackers
-from tff_het.simulation.checkpoints import Checkpoints
+from tff_het.simulation.checkpoints import CheckpointError, Checkpoints
 
 Row = Mapping[str, Any]
 
@@ -69,7 +69,16 @@ class Table:
         self._name = path.stem
         self._pending: list[str] = []
         lines = "".join(text for _, text in checkpoints.rows(self._name))
-        write_atomically(path, as_csv([self.columns]) + lines)
+        header = as_csv([self.columns])
+        for _, kept in checkpoints.rows(f"{self._name}, columns"):
+            if lines and kept != header:
+                raise CheckpointError(
+                    f"{path} has the columns {kept.strip()}; now there would be {header.strip()}. "
+                    "Clients' groups, validation examples and which clients are evaluated have to "
+                    "stay: give another output folder."
+                )
+        checkpoints.put_row(f"{self._name}, columns", 0, header)
+        write_atomically(path, header + lines)
 
     def rows(self) -> list[dict[str, str]]:
         """Returns the rows in the checkpoint file."""

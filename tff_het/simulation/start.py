@@ -92,7 +92,7 @@ class Start:
         for client, values in self.clients.items():
             state = process.init_state(client, seed, server_state)
             own = values_of(model, Variables(server_state.weights, state.model))
-            taken = [np.asarray(values.get(path, own[path])) for path in own]
+            taken = [np.asarray(values.get(path, v), v.dtype) for path, v in own.items()]
             for spec, value in zip(model.specs, taken, strict=True):
                 if spec.local and value.shape != spec.shape:
                     raise ValueError(

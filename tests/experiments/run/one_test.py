@@ -63,6 +63,19 @@ def test_flags_yaml_and_python_give_the_same_bytes(tmp_path):
             assert same, (name, other)
 
 
+def test_no_run_starts_from_one_that_became_longer_and_has_not_ended(tmp_path):
+    run(RunConfig.of(method="fed_avg", **SMALL), tmp_path).close()
+    assert starts.read(tmp_path).rounds == 2
+
+    def interrupted(round_num):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(RunConfig.of(method="fed_avg", **SMALL | {"rounds": 4}), tmp_path, on_round=interrupted)
+    with pytest.raises(FileNotFoundError, match="has to be finished"):
+        starts.read(tmp_path)
+
+
 def test_one_split_and_one_model_with_three_orders():
     fixed = {"method": "fed_avg", "partition": "dirichlet", "partition_seed": 0, "model_seed": 0}
     made = [setup.make(RunConfig.of(**fixed, **SMALL, seed=seed)) for seed in range(3)]
