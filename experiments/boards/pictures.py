@@ -113,7 +113,7 @@ def against_bytes(title: str, board: Board, sent: Board) -> s.Figure:
         of, moved = values(board, results), values(sent, results)
         if of is None or moved is None:
             return None
-        # Where most methods are, small differences count: the scale is that of the error's log.
+        # Where most methods are, small differences count: the scale is logarithmic in the error.
         error = np.maximum(100 * (1 - np.nan_to_num(of.found).mean(axis=(0, 2))), 0.1)
         accuracy, megabytes = -np.log(error), moved.found.mean(axis=(0, 2)) / 1e6
         figure, ax = _figure(8, 8)

@@ -180,10 +180,12 @@ def train(
     try:
         training.begin(start)
         with StopRequest(listen=folder is not None) as stop:
-            while not training.is_over(stop):
+            while not training.is_over():
                 row, seconds = training.round(schedule, stop, on_evaluation)
                 if on_round is not None:
                     on_round(row, seconds)
+                if stop:
+                    training.stop()
         return training.result(stop.signal)
     except BaseException:
         training.abandon()
@@ -247,14 +249,16 @@ class _Training:
             own = start.client_states(process, settings.seed, self._state, self._num_clients)
             self.states.put(0, own)
 
-    def is_over(self, stop: StopRequest | None = None) -> bool:
-        """Whether no further round is to be begun; a late request to stop has the last one kept."""
-        if stop and not self._stopping:
-            self._stopping = True
-            if self._rows and self._records is not None:
-                self._writer.wait()
-                self.states.write(self._done, self.states.take_changed())
-                self._records.save(self._done, self._state)
+    def stop(self) -> None:
+        """Has no further round begun, and the last one kept if it was over before it was known."""
+        if self._records is not None and not self._stopping:
+            self._writer.wait()
+            self.states.write(self._done, self.states.take_changed())
+            self._records.save(self._done, self._state)
+        self._stopping = True
+
+    def is_over(self) -> bool:
+        """Whether no further round is to be begun."""
         return self._done == self._settings.rounds or self._stopping or self._reached
 
     def round(
